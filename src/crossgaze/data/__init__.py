@@ -1,0 +1,1 @@
+"""Files in, batches out: captions, vocabularies, region stores, entities and question sets."""

@@ -1,0 +1,70 @@
+"""The one family of errors a user can cause, and so the one family the command line explains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from pathlib import Path
+
+
+class InputError(Exception):
+    """Something the user gave cannot be used.
+
+    The message is one line that names the file or argument, what was found and what was wanted.
+    The command line prints it and exits with code 2; from Python it is an ordinary exception.
+    """
+
+
+class FileFormatError(InputError):
+    """A file does not hold what its format promises.
+
+    Example:
+        >>> str(FileFormatError("caps.txt", "has no tab", line=3))
+        'caps.txt, line 3: has no tab'
+    """
+
+    def __init__(self, path: str | Path, problem: str, *, line: int | None = None) -> None:
+        self.path = Path(path)
+        self.line = line
+        where = f"{path}, line {line}" if line is not None else f"{path}"
+        super().__init__(f"{where}: {problem}")
+
+
+class MissingExtraError(InputError):
+    """A feature needs a package that the light core does not install."""
+
+    def __init__(self, feature: str, package: str, extra: str) -> None:
+        super().__init__(
+            f"{feature} needs the package {package}: pip install 'crossgaze[{extra}]'"
+        )
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return ' (did you mean ...?)' for the known name closest to `name`, or nothing.
+
+    Example:
+        >>> nearest("backbon", ["backbone", "grid"])
+        " (did you mean 'backbone'?)"
+    """
+    close = get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def require_file(path: str | Path, what: str) -> Path:
+    """Return `path` as a Path if it is a file, else say what it should have been."""
+    path = Path(path)
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder, wanted {what}")
+    if not path.is_file():
+        raise InputError(f"{path}: no such file, wanted {what}")
+    return path
+
+
+def require_folder(path: str | Path, what: str) -> Path:
+    """Return `path` as a Path if it is a folder, else say what it should have been."""
+    path = Path(path)
+    if path.is_file():
+        raise InputError(f"{path}: is a file, wanted {what}")
+    if not path.is_dir():
+        raise InputError(f"{path}: no such folder, wanted {what}")
+    return path

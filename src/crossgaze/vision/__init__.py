@@ -1,0 +1,1 @@
+"""Pixels to regions: reading photographs, backbones, grids, and the extraction pipeline."""
