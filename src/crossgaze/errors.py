@@ -34,9 +34,7 @@ class MissingExtraError(InputError):
     """A feature needs a package that the light core does not install."""
 
     def __init__(self, feature: str, package: str, extra: str) -> None:
-        super().__init__(
-            f"{feature} needs the package {package}: pip install 'crossgaze[{extra}]'"
-        )
+        super().__init__(f"{feature} needs the package {package}: pip install 'crossgaze[{extra}]'")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

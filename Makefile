@@ -1,0 +1,59 @@
+# Every task of the project. Each sets up what it needs by itself; a second run starts at once.
+
+VENV ?= .venv
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow coverage bench lint format docs clean
+
+help: ## list the tasks
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
+
+# The stamps say which part of the environment is there and how old it is. Torch goes first and by
+# its exact version: any looser request would fetch the CUDA build.
+$(VENV)/.core: pyproject.toml constraints.txt
+	@echo "Setting up $(VENV) (once, a minute or two) ..."
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "crossgaze needs Python 3.11 or newer, $(PYTHON) is " + sys.version.split()[0])'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(INSTALL) torch==$$(sed -n 's/^torch==//p' constraints.txt)
+	@$(INSTALL) -e '.[demo]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.core
+	@echo "Installing the development tools ..."
+	@$(INSTALL) -e '.[dev]'
+	@# Only for the sentence tables inside it, the tokenizer's oracle; none of its own needs.
+	@$(INSTALL) --no-deps llama-index-core
+	@touch $@
+
+demo: $(VENV)/.core ## try it on photographs that come with Python packages
+	@$(BIN)/crossgaze demo
+
+test: $(VENV)/.dev ## run the tests (minutes)
+	@$(BIN)/python -m pytest $(ARGS)
+
+test-slow: $(VENV)/.dev ## run the slow tests as well
+	@$(BIN)/python -m pytest -m "slow or not slow" $(ARGS)
+
+coverage: $(VENV)/.dev ## run the tests and say which lines none of them ran
+	@$(BIN)/python -m pytest --cov --cov-report=term $(ARGS)
+
+bench: $(VENV)/.dev ## measure speed, as ratios; keep the machine idle meanwhile
+	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+lint: $(VENV)/.dev ## check style and types
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+
+format: $(VENV)/.dev ## mend style
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+docs: $(VENV)/.dev ## build the documentation into site/
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet && echo "site/index.html"
+
+clean: ## remove the environment and everything that was made
+	rm -rf $(VENV) build dist site demo .coverage* htmlcov .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,55 @@
+"""Tables for people and JSON for programs, both on stdout."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Give a verb its `--json`."""
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+
+
+def print_json(value: Any) -> None:  # noqa: ANN401 (JSON is Any)
+    """Print a value as JSON."""
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def print_table(
+    rows: Iterable[Sequence[object]], header: Sequence[str] = (), title: str = ""
+) -> None:
+    """Print rows as a table; plain and unclipped where stdout is not a terminal."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(
+        *header, title=title or None, title_justify="left", show_header=bool(header), box=None
+    )
+    for row in rows:
+        table.add_row(*(Text(f"{cell:,}" if isinstance(cell, int) else str(cell)) for cell in row))
+    width = None if sys.stdout.isatty() else 200
+    Console(file=sys.stdout, width=width, highlight=False).print(table)
+
+
+def say(text: str) -> None:
+    """Print a line on stdout."""
+    sys.stdout.write(text + "\n")
+
+
+def readable_bytes(count: float) -> str:
+    """Return a number of bytes for people.
+
+    Example:
+        >>> readable_bytes(1_500_000_000)
+        '1.5 GB'
+    """
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"

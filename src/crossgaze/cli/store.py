@@ -1,0 +1,121 @@
+"""Look at, verify, import and merge region stores.
+
+Examples:
+  crossgaze store info regions/
+  crossgaze store verify regions/
+  crossgaze store merge part-1/ part-2/ regions/
+  crossgaze store import f30k_precomp/ regions/ --split test
+  crossgaze store import trainval_36.tsv regions/
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from crossgaze.cli.output import add_json, print_json, print_table, readable_bytes, say
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the verb's arguments."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    info = actions.add_parser("info", help="what a store holds")
+    info.add_argument("store", metavar="STORE")
+    verify = actions.add_parser("verify", help="look for truncation and corruption")
+    verify.add_argument("store", metavar="STORE")
+    merge = actions.add_parser("merge", help="join the shards of one extraction")
+    merge.add_argument("stores", metavar="STORE", nargs="+")
+    merge.add_argument("out", metavar="OUT")
+    merge.add_argument(
+        "--partial", action="store_true", help="even though shards are missing or unfinished"
+    )
+    bring = actions.add_parser("import", help="features you already have, as a store")
+    bring.add_argument(
+        "source",
+        metavar="SOURCE",
+        help="a *_precomp folder, an .npy file, a bottom-up-attention .tsv, a folder of .npz",
+    )
+    bring.add_argument("out", metavar="OUT")
+    bring.add_argument("--split", metavar="NAME", help="the split of a *_precomp folder")
+    bring.add_argument("--regions", metavar="K", type=int, help="regions kept an image (tsv, npz)")
+    bring.add_argument("--dtype", choices=["float16", "float32"], help="convert to this")
+    for action in (info, verify, merge, bring):
+        add_json(action)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do the action; `verify` returns 1 when something is wrong."""
+    return ACTIONS[args.action](args)
+
+
+def _info(args: argparse.Namespace) -> int:
+    from crossgaze.data.regions.store import RegionStore
+
+    return _show(RegionStore(args.store).describe(), args.json)
+
+
+def _verify(args: argparse.Namespace) -> int:
+    from crossgaze.data.regions.verify import verify
+    from crossgaze.progress import progress_bar
+
+    with progress_bar("Verifying") as step:
+        found = verify(args.store, on_progress=step)
+    if args.json:
+        print_json(
+            {
+                "folder": str(found.folder),
+                "images": found.images,
+                "sound": found.sound,
+                "problems": list(found.problems),
+                "notes": list(found.notes),
+            }
+        )
+    else:
+        verdict = "sound" if found.sound else f"{len(found.problems)} problems"
+        say(f"{found.folder}: {found.images:,} images, {verdict}")
+        for line in (*found.problems, *(f"note: {note}" for note in found.notes)):
+            say(f"  {line}")
+    return 0 if found.sound else 1
+
+
+def _merge(args: argparse.Namespace) -> int:
+    from crossgaze.data.regions.merge import merge_stores
+    from crossgaze.progress import progress_bar
+
+    with progress_bar("Merging") as step:
+        merged = merge_stores(args.stores, args.out, partial=args.partial, on_progress=step)
+    return _show(merged.describe(), args.json)
+
+
+def _import(args: argparse.Namespace) -> int:
+    from crossgaze.data.regions.importing import import_regions
+    from crossgaze.progress import progress_bar
+
+    with progress_bar("Importing", "") as step:
+        store = import_regions(
+            args.source,
+            args.out,
+            split=args.split,
+            regions=args.regions,
+            dtype=args.dtype,
+            on_progress=step,
+        )
+    return _show(store.describe(), args.json)
+
+
+def _show(described: dict[str, object], as_json: bool) -> int:
+    if as_json:
+        print_json(described)
+        return 0
+    made_by = described.pop("made_by")
+    described["bytes"] = readable_bytes(float(str(described["bytes"])))
+    rows = [(key, _text(value)) for key, value in described.items()]
+    rows += [(f"made by: {key}", _text(value)) for key, value in dict(made_by).items()]  # type: ignore[call-overload]
+    print_table(rows)
+    return 0
+
+
+def _text(value: object) -> object:
+    return ", ".join(map(str, value)) or "-" if isinstance(value, list) else value
+
+
+ACTIONS = {"info": _info, "verify": _verify, "merge": _merge, "import": _import}

@@ -1,0 +1,198 @@
+"""Configuration: frozen dataclasses inside, YAML recipes and `key=value` at the edge.
+
+A recipe is a YAML mapping whose keys are a dataclass's fields; a field that is itself a dataclass
+is a nested mapping, reached from the command line with dots (`model.steps=2`). A key that no field
+has is refused with the nearest that exists, and a value of the wrong type is refused by name.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import yaml
+
+from crossgaze.errors import FileFormatError, InputError, nearest, require_file
+
+T = TypeVar("T")
+RECIPE_LIMIT = 1 << 20  # bytes; a recipe is a page, not a data set
+
+
+def load_recipe(kind: type[T], path: str | Path | None = None, overrides: Iterable[str] = ()) -> T:
+    """Read a recipe and apply `key=value` overrides, checking every key and value.
+
+    Args:
+        kind: the frozen dataclass to build.
+        path: a YAML file; None starts from the defaults.
+        overrides: "key=value" or "outer.inner=value", the value read as YAML.
+
+    Example:
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Settings:
+        ...     rate: float = 0.1
+        >>> load_recipe(Settings, overrides=["rate=0.5"]).rate
+        0.5
+    """
+    tree: dict[str, Any] = {} if path is None else _read_yaml(path)
+    for override in overrides:
+        _apply(tree, override)
+    return build(kind, tree, source=str(path) if path is not None else "")
+
+
+def build(kind: type[T], tree: Mapping[str, Any], *, source: str = "") -> T:
+    """Build a dataclass from a mapping as YAML or JSON gives it.
+
+    Args:
+        kind: the dataclass.
+        tree: its fields' values; nested dataclasses are nested mappings.
+        source: the file they came from, for messages.
+    """
+    try:
+        return _build(kind, tree, "")
+    except InputError as error:
+        raise InputError(f"{source}: {error}" if source else str(error)) from None
+
+
+def to_dict(config: Any) -> dict[str, Any]:  # noqa: ANN401 (any dataclass)
+    """Return a configuration as plain values that JSON and YAML can hold, `build`'s inverse."""
+    return {field.name: _plain(getattr(config, field.name)) for field in dataclasses.fields(config)}
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401
+    if dataclasses.is_dataclass(value):
+        return to_dict(value)
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    return str(value) if isinstance(value, Path) else value
+
+
+def _read_yaml(path: str | Path) -> dict[str, Any]:
+    file = require_file(path, "a YAML recipe")
+    size = file.stat().st_size
+    if size > RECIPE_LIMIT:
+        raise FileFormatError(file, f"has {size:,} bytes, a recipe has at most {RECIPE_LIMIT:,}")
+    try:
+        # The safe loader knows no tag that builds an object.
+        tree = yaml.safe_load(file.read_text("utf-8"))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        line = None if mark is None else mark.line + 1
+        raise FileFormatError(file, f"is not valid YAML: {problem}", line=line) from None
+    except UnicodeDecodeError as error:
+        raise FileFormatError(file, f"is not UTF-8 text: {error.reason}") from None
+    except RecursionError:
+        raise FileFormatError(file, "is nested too deeply for a recipe") from None
+    if tree is None:
+        return {}
+    if not isinstance(tree, dict):
+        raise FileFormatError(file, f"holds a {type(tree).__name__}, wanted keys and values")
+    return tree
+
+
+def _apply(tree: dict[str, Any], override: str) -> None:
+    """Set one `outer.inner=value` in the tree."""
+    key, sign, text = override.partition("=")
+    if not sign or not key:
+        raise InputError(f"{override!r}: wanted key=value")
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        raise InputError(f"{override!r}: the value is not valid YAML") from None
+    *outer, last = key.split(".")
+    for part in outer:
+        inner = tree.setdefault(part, {})
+        if not isinstance(inner, dict):
+            raise InputError(f"{override!r}: {part} is a single value, it has no {last!r}")
+        tree = inner
+    tree[last] = value
+
+
+def _build(kind: type[T], tree: Any, prefix: str) -> T:  # noqa: ANN401
+    if not isinstance(tree, Mapping):
+        raise InputError(f"{prefix.rstrip('.')}: got {tree!r}, wanted keys and values")
+    hints = get_type_hints(kind)
+    fields = {f.name: f for f in dataclasses.fields(kind) if f.init}  # type: ignore[arg-type]
+    for key in tree:
+        if key not in fields:
+            raise InputError(
+                f"unknown key '{prefix}{key}'{nearest(str(key), fields)}; "
+                f"known keys: {', '.join(fields)}"
+            )
+    values = {key: _convert(hints[key], value, f"{prefix}{key}") for key, value in tree.items()}
+    for name, field in fields.items():
+        has_default = (
+            field.default is not dataclasses.MISSING
+            or field.default_factory is not dataclasses.MISSING
+        )
+        if name not in values and not has_default:
+            raise InputError(f"key '{prefix}{name}' is missing and has no default")
+    return kind(**values)
+
+
+def _convert(hint: Any, value: Any, name: str) -> Any:  # noqa: ANN401
+    """Return `value` as the type `hint` asks for, or say what was wanted."""
+    origin, options = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return value
+    if dataclasses.is_dataclass(hint):
+        return value if isinstance(value, hint) else _build(hint, value, f"{name}.")  # type: ignore[arg-type]
+    if origin is Literal:
+        if any(value == option and type(value) is type(option) for option in options):
+            return value
+        wanted = ", ".join(str(option) for option in options)
+        hint_text = nearest(str(value), [str(option) for option in options])
+        raise InputError(f"{name}: got {value!r}{hint_text}, wanted one of {wanted}")
+    if origin in (Union, types.UnionType):
+        for option in options:
+            try:
+                return _convert(option, value, name)
+            except InputError:
+                continue
+    if hint is type(None) and value is None:
+        return None
+    if origin is tuple and isinstance(value, list | tuple):
+        return _convert_tuple(options, value, name)
+    if origin in (dict, Mapping) and isinstance(value, Mapping):
+        return {key: _convert(options[1], item, f"{name}.{key}") for key, item in value.items()}
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if hint is float and isinstance(value, str):  # YAML 1.1 reads 1e-4 as text
+        try:
+            return float(value)
+        except ValueError:
+            pass
+    if hint is Path and isinstance(value, str | Path):
+        return Path(value)
+    if hint in (int, float, str, bool) and type(value) is hint:
+        return value
+    raise InputError(f"{name}: got {value!r}, wanted {_describe(hint)}")
+
+
+def _convert_tuple(options: tuple[Any, ...], value: list[Any] | tuple[Any, ...], name: str) -> Any:  # noqa: ANN401
+    if len(options) == 2 and options[1] is Ellipsis:
+        return tuple(_convert(options[0], item, f"{name}[{i}]") for i, item in enumerate(value))
+    if len(value) != len(options):
+        raise InputError(f"{name}: got {len(value)} values, wanted {len(options)}")
+    return tuple(
+        _convert(option, item, f"{name}[{i}]")
+        for i, (option, item) in enumerate(zip(options, value, strict=True))
+    )
+
+
+def _describe(hint: Any) -> str:  # noqa: ANN401
+    words = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+    if get_origin(hint) in (Union, types.UnionType):
+        return " or ".join(_describe(option) for option in get_args(hint))
+    if get_origin(hint) is tuple:
+        return "a list"
+    if get_origin(hint) is Literal:
+        return " or ".join(str(option) for option in get_args(hint))
+    if hint is type(None):
+        return "nothing (null)"
+    return words.get(hint, "a path" if hint is Path else str(getattr(hint, "__name__", hint)))

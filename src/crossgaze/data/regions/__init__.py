@@ -1,0 +1,1 @@
+"""Region stores: an image's regions on disk, mapped and never loaded."""

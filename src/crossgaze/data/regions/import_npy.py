@@ -1,0 +1,111 @@
+"""`*_ims.npy` files as a region store: mapped where they lie, if their layout allows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crossgaze.data.regions.import_batches import BATCH, Progress
+from crossgaze.data.regions.store import Commit, Field, Head, RegionStore
+from crossgaze.data.regions.writer import FEATURE_TYPES, RegionWriter, write_head
+from crossgaze.errors import FileFormatError, InputError, require_file
+from crossgaze.files import only_writer, write_atomically
+
+
+def import_npy(
+    npy: str | Path,
+    out: str | Path,
+    *,
+    ids: Sequence[str] | None = None,
+    row_step: int = 1,
+    dtype: str | None = None,
+    on_progress: Progress | None = None,
+) -> RegionStore:
+    """Make a store of an `*_ims.npy` file: (N, k, d) region features, or (N, d) for one region.
+
+    A little-endian fp16 or fp32 file in C order is mapped where it lies and not copied; any other
+    layout, or asking for another `dtype`, copies it.
+
+    Args:
+        npy: the file.
+        out: the store's folder, new.
+        ids: image ids; row numbers as text if not given.
+        row_step: 5 where each image was stored five times (image i is row 5 i).
+        dtype: "float16" or "float32" to convert; None keeps what can be kept.
+        on_progress: called with (images copied, images in all).
+    """
+    path = require_file(npy, "a NumPy array of region features (N, k, d)")
+    array, offset = _map_npy(path)
+    rows = array.shape[0]
+    if rows % row_step:
+        raise FileFormatError(path, f"has {rows} rows, wanted a multiple of {row_step}")
+    images = rows // row_step
+    names = [str(row) for row in range(images)] if ids is None else list(ids)
+    if len(names) != images:
+        raise FileFormatError(path, f"has {images} images, but {len(names)} ids were given")
+    if len(set(names)) != images:
+        raise InputError(f"ids: {images - len(set(names))} of the {images} ids repeat another")
+    kind = array.dtype.str
+    mapped = array.flags.c_contiguous and kind in FEATURE_TYPES.values()
+    if mapped and (dtype is None or FEATURE_TYPES.get(dtype) == kind):
+        return _map_store(path, Path(out), array.shape[1:], kind, offset, row_step, names)
+    made_by = {"from": "npy", "file": str(path.resolve()), "row_step": row_step}
+    regions, width = array.shape[1:]
+    with RegionWriter(
+        out, regions, width, dtype=dtype or "float32", fields=[], made_by=made_by
+    ) as writer:
+        for start in range(0, images, BATCH):
+            batch = [n for n in names[start : start + BATCH] if n not in writer]
+            if batch and len(batch) < len(names[start : start + BATCH]):
+                raise InputError(f"{out}: holds part of a batch, it was not made by this import")
+            if batch:
+                chosen = array[start * row_step : (start + len(batch)) * row_step : row_step]
+                writer.append(batch, np.asarray(chosen))
+            if on_progress:
+                on_progress(min(start + BATCH, images), images)
+    return RegionStore(out)
+
+
+def _map_npy(path: Path) -> tuple[npt.NDArray[Any], int]:
+    """Return the array, mapped and three-dimensional, and where its data begins."""
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, OSError, EOFError, SyntaxError) as error:
+        raise FileFormatError(path, f"does not read as a NumPy array: {error}") from None
+    if not isinstance(array, np.memmap):
+        raise FileFormatError(path, "is not one NumPy array")
+    if array.dtype.kind != "f" or array.ndim not in (2, 3) or 0 in array.shape:
+        raise FileFormatError(
+            path, f"holds {array.dtype} of shape {array.shape}, wanted floats (N, k, d) or (N, d)"
+        )
+    offset = int(array.offset)
+    return (array if array.ndim == 3 else array[:, None, :]), offset
+
+
+def _map_store(
+    path: Path,
+    out: Path,
+    shape: tuple[int, ...],
+    dtype: str,
+    offset: int,
+    row_step: int,
+    names: Sequence[str],
+) -> RegionStore:
+    """Write a head and a log that point into `path`; the head last, so the store appears whole."""
+    if (out / "head.json").exists():
+        raise InputError(f"{out}: there is a region store already, wanted a new folder")
+    out.mkdir(parents=True, exist_ok=True)
+    field = Field("features", dtype, (shape[0], shape[1]), path.resolve(), offset, row_step, True)
+    head = Head(shape[0], shape[1], (field,), {}, {"from": "npy", "file": str(path.resolve())})
+    with only_writer(out, "this region store"):
+        lines = [
+            Commit(start, tuple(names[start : start + 1024]), {}).line()
+            for start in range(0, len(names), 1024)
+        ]
+        write_atomically(out / "log.jsonl", "".join(lines))
+        write_head(out, head)
+    return RegionStore(out)

@@ -1,0 +1,79 @@
+"""Region features that users already have, whatever their format, as a region store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from crossgaze.data.precomp import precomp_layout, read_precomp
+from crossgaze.data.regions.import_batches import Progress
+from crossgaze.data.regions.import_npy import import_npy
+from crossgaze.data.regions.import_npz import import_npz
+from crossgaze.data.regions.import_tsv import import_tsv
+from crossgaze.data.regions.store import RegionStore
+from crossgaze.errors import InputError
+
+
+def import_regions(
+    source: str | Path,
+    out: str | Path,
+    *,
+    split: str | None = None,
+    regions: int | None = None,
+    dtype: str | None = None,
+    on_progress: Progress | None = None,
+) -> RegionStore:
+    """Make a store of features that are there already; what they are is seen from the source.
+
+    Args:
+        source: a `*_precomp` folder (with `split`), an `.npy` file, a bottom-up-attention `.tsv`,
+            or a folder of `.npz` files.
+        out: the store's folder.
+        split: which split of a `*_precomp` folder; its ids are those of `read_precomp`.
+        regions: regions kept an image, for `.tsv` and `.npz`.
+        dtype: "float16" or "float32" to convert; None keeps an `.npy` file as it is.
+        on_progress: called with (done, total).
+    """
+    path = Path(source)
+    if path.is_dir() and any(path.glob("*_ims.npy")):
+        return import_precomp(path, out, split, dtype=dtype, on_progress=on_progress)
+    if path.is_dir() and any(path.glob("*.npz")):
+        return import_npz(
+            path, out, regions=regions, dtype=dtype or "float16", on_progress=on_progress
+        )
+    if path.suffix == ".npy":
+        return import_npy(path, out, dtype=dtype, on_progress=on_progress)
+    if path.suffix == ".tsv":
+        return import_tsv(
+            path, out, regions=regions, dtype=dtype or "float16", on_progress=on_progress
+        )
+    if not path.exists():
+        raise InputError(f"{path}: no such file or folder, wanted region features to import")
+    raise InputError(
+        f"{path}: wanted a folder with *_ims.npy or .npz files, or a file ending in .npy or .tsv"
+    )
+
+
+def import_precomp(
+    folder: str | Path,
+    out: str | Path,
+    split: str | None,
+    *,
+    dtype: str | None = None,
+    on_progress: Progress | None = None,
+) -> RegionStore:
+    """Make a store of one split of a `*_precomp` folder, with the ids that `read_precomp` gives."""
+    if split is None:
+        there = sorted(p.name.removesuffix("_ims.npy") for p in Path(folder).glob("*_ims.npy"))
+        raise InputError(f"{folder}: split: wanted one of {', '.join(there)}")
+    layout = precomp_layout(folder, split)
+    if layout.features is None:
+        raise InputError(f"{folder}: has no {split}_ims.npy, only captions")
+    captioned = read_precomp(folder, splits=[split])
+    return import_npy(
+        layout.features,
+        out,
+        ids=captioned.images,
+        row_step=layout.row_step,
+        dtype=dtype,
+        on_progress=on_progress,
+    )

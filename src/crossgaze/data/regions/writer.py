@@ -1,0 +1,310 @@
+"""Writing a region store: batches appended, each one durable when `append` returns."""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from crossgaze.data.regions.store import (
+    FIELDS,
+    FORMAT,
+    VERSION,
+    Commit,
+    Field,
+    Head,
+    read_head,
+    read_log,
+)
+from crossgaze.errors import FileFormatError, InputError, nearest
+from crossgaze.files import only_writer, sync_folder, write_json
+
+BY_REGION = {"features", *(name for name, (_, shape) in FIELDS.items() if shape[:1] == ("k",))}
+FEATURE_TYPES = {"float16": "<f2", "float32": "<f4"}
+
+
+def new_head(
+    folder: Path,
+    regions: int,
+    width: int,
+    dtype: str,
+    fields: Sequence[str],
+    labels: Mapping[str, Sequence[str]],
+    made_by: Mapping[str, Any],
+) -> Head:
+    """Return the head of an empty store with features and these other fields."""
+    if dtype not in FEATURE_TYPES:
+        raise InputError(f"dtype: got {dtype!r}, wanted float16 or float32")
+    if regions < 1 or width < 1:
+        raise InputError(f"a store of {regions} regions of width {width}: both must be at least 1")
+    made = [Field("features", FEATURE_TYPES[dtype], (regions, width), folder / "features.bin")]
+    for name in fields:
+        if name not in FIELDS:
+            raise InputError(f"fields: unknown field {name!r}{nearest(name, FIELDS)}")
+        kind, shape = FIELDS[name]
+        row = tuple(regions if size == "k" else int(size) for size in shape)
+        made.append(Field(name, kind, row, folder / f"{name}.bin"))
+    return Head(regions, width, tuple(made), labels, made_by)
+
+
+def write_head(folder: Path, head: Head) -> None:
+    """Write `head.json`; the store's files exist once it does."""
+    fields: dict[str, dict[str, Any]] = {}
+    for field in head.fields:
+        spec: dict[str, Any] = {"dtype": field.dtype, "shape": list(field.shape)}
+        spec |= {"external": str(field.path)} if field.external else {"file": field.path.name}
+        if field.external:
+            spec |= {"offset": field.offset, "row_step": field.row_step}
+        fields[field.name] = spec
+    write_json(
+        folder / "head.json",
+        {
+            "format": FORMAT,
+            "version": VERSION,
+            "regions": head.regions,
+            "width": head.width,
+            "fields": fields,
+            "labels": head.labels,
+            "made_by": head.made_by,
+        },
+    )
+
+
+class RegionWriter:
+    """Appends to a region store; the only one to do so while it is open.
+
+    A new store is made if the folder has none; an existing one is continued, after checking that
+    it was made the same way. What `append` has returned from survives SIGKILL and power loss.
+
+    Example:
+        ```python
+        with RegionWriter("regions/", 36, 1280, fields=["counts", "boxes"]) as writer:
+            writer.append(["a.jpg"], features, boxes=boxes)
+        ```
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        regions: int,
+        width: int,
+        *,
+        dtype: str = "float16",
+        fields: Sequence[str] = ("counts", "boxes", "sizes"),
+        labels: Mapping[str, Sequence[str]] | None = None,
+        made_by: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.folder = Path(folder)
+        if self.folder.is_file():
+            raise InputError(f"{folder}: is a file, wanted a folder for the region store")
+        asked = new_head(self.folder, regions, width, dtype, fields, labels or {}, made_by or {})
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._open = ExitStack()
+        with ExitStack() as opening:
+            opening.enter_context(only_writer(self.folder, "this region store"))
+            self.head = self._start(asked)
+            self._files = {f.name: _open(opening, f.path) for f in self.head.fields}
+            self._log = _open(opening, self.folder / "log.jsonl")
+            self._recover()
+            self._open = opening.pop_all()
+
+    def _start(self, asked: Head) -> Head:
+        """Make the files of a new store, or check that the one here was made as asked."""
+        if (self.folder / "head.json").exists():
+            head = read_head(self.folder)
+            if head.external:
+                raise InputError(f"{self.folder}: maps somebody else's file and cannot grow")
+            _require_same(self.folder, head, asked)
+            return head
+        strangers = [p.name for p in self.folder.iterdir() if not _ours(p.name, asked)]
+        if strangers:
+            raise InputError(
+                f"{self.folder}: is not empty and not a region store (it holds "
+                f"{sorted(strangers)[0]!r}), wanted a new or empty folder"
+            )
+        for path in [*(field.path for field in asked.fields), self.folder / "log.jsonl"]:
+            path.write_bytes(b"")
+        write_head(self.folder, asked)
+        return asked
+
+    def _recover(self) -> None:
+        """Forget what a stopped writer left behind the last committed batch."""
+        commits, self._log_end = read_log(self.folder)
+        self._ids = {name for commit in commits for name in commit.ids}
+        self._rows = sum(commit.rows for commit in commits)
+        for field in self.head.fields:
+            found, wanted = field.path.stat().st_size, self._rows * field.row_bytes
+            if found < wanted:
+                raise FileFormatError(
+                    field.path,
+                    f"is truncated: {found:,} bytes, wanted {wanted:,} for {self._rows:,} images",
+                )
+            os.truncate(self._files[field.name], wanted)
+        os.truncate(self._log, self._log_end)
+
+    def __len__(self) -> int:
+        return self._rows
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """The ids of the images that are in the store."""
+        return frozenset(self._ids)
+
+    def __contains__(self, image: object) -> bool:
+        return image in self._ids
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the files and let the next writer in."""
+        self._open.close()
+
+    def append(self, ids: Sequence[str], features: npt.ArrayLike, **fields: npt.ArrayLike) -> None:
+        """Append a batch; when this returns it is on disk for good.
+
+        Args:
+            ids: (B,) new image ids.
+            features: (B, n, d) with n <= k regions; short rows are padded with zeros.
+            **fields: an array (B, ...) for each of the store's other fields; `counts` may be left
+                out and is then n for every image.
+        """
+        if not ids:
+            return
+        self._require_new(ids)
+        arrays = self._arrays(ids, np.asarray(features), dict(fields))
+        checksums = {}
+        for field in self.head.fields:
+            data = arrays[field.name].tobytes()
+            checksums[field.name] = zlib.crc32(data)
+            _write_all(self._files[field.name], data, self._rows * field.row_bytes)
+        for file in self._files.values():
+            os.fsync(file)
+        line = Commit(self._rows, tuple(ids), checksums).line().encode()
+        _write_all(self._log, line, self._log_end)
+        os.fsync(self._log)
+        if self._rows == 0:
+            sync_folder(self.folder)
+        self._ids.update(ids)
+        self._rows += len(ids)
+        self._log_end += len(line)
+
+    def _require_new(self, ids: Sequence[str]) -> None:
+        known = [name for name in ids if name in self._ids]
+        if known:
+            raise InputError(f"{self.folder}: image id {known[0]!r} is already in the store")
+        if len(set(ids)) != len(ids):
+            twice = next(name for name in ids if list(ids).count(name) > 1)
+            raise InputError(f"{self.folder}: image id {twice!r} occurs twice in one batch")
+
+    def _arrays(
+        self, ids: Sequence[str], features: npt.NDArray[Any], fields: dict[str, npt.ArrayLike]
+    ) -> dict[str, npt.NDArray[Any]]:
+        """Check a batch and return it as rows of exactly the store's shapes."""
+        head, batch = self.head, len(ids)
+        if features.ndim != 3 or features.shape[0] != batch or features.shape[2] != head.width:
+            raise InputError(
+                f"features: got shape {features.shape}, wanted ({batch}, n, {head.width})"
+            )
+        regions = features.shape[1]
+        if not 1 <= regions <= head.regions:
+            raise InputError(f"features: got {regions} regions, wanted 1 to {head.regions}")
+        fields.setdefault("counts", np.full(batch, regions))
+        names = {field.name for field in head.fields} - {"features"}
+        if head.field("counts") is None:
+            if regions != head.regions or not np.all(np.asarray(fields["counts"]) == regions):
+                raise InputError("counts: this store keeps none, every image needs all regions")
+            del fields["counts"]
+        wrong = sorted(names.symmetric_difference(fields))
+        if wrong:
+            verb = "lacks" if wrong[0] in names else "does not keep"
+            raise InputError(f"{self.folder}: the batch or store {verb} the field {wrong[0]!r}")
+        counts = np.asarray(fields.get("counts", np.full(batch, regions)))
+        if counts.shape != (batch,) or counts.min() < 1 or counts.max() > regions:
+            raise InputError(f"counts: got {counts.tolist()[:8]}, wanted {batch} of 1 to {regions}")
+        real = np.arange(head.regions) < counts[:, None]  # (B, k)
+        arrays = {}
+        for field in head.fields:
+            given = np.asarray(features if field.name == "features" else fields[field.name])
+            arrays[field.name] = _fit(field, given, real, ids)
+        return arrays
+
+
+def _open(closing: ExitStack, path: Path) -> int:
+    """Open a file for writing at given places, to be closed with the store."""
+    handle = os.open(path, os.O_RDWR)
+    closing.callback(os.close, handle)
+    return handle
+
+
+def _write_all(handle: int, data: bytes, offset: int) -> None:
+    """Write at a place, unbuffered: after a failure nothing waits to be written later."""
+    view = memoryview(data)
+    while view:
+        written = os.pwrite(handle, view, offset)
+        view, offset = view[written:], offset + written
+
+
+def _fit(
+    field: Field, given: npt.NDArray[Any], real: npt.NDArray[np.bool_], ids: Sequence[str]
+) -> npt.NDArray[Any]:
+    """Return `given` as (B, *field.shape): padded with zeros, finite, in the field's type."""
+    wanted = (len(real), *field.shape)
+    if field.name in BY_REGION and given.ndim == len(wanted) and given.shape[1] < wanted[1]:
+        missing = wanted[1] - given.shape[1]
+        given = np.pad(given, [(0, 0), (0, missing)] + [(0, 0)] * (given.ndim - 2))
+    if given.shape != wanted:
+        raise InputError(f"{field.name}: got shape {given.shape}, wanted {wanted}")
+    if field.name in BY_REGION and not real.all():
+        mask = real.reshape(*real.shape, *[1] * (given.ndim - 2))
+        given = np.where(mask, given, given.dtype.type(0))
+    with np.errstate(over="ignore"):  # an overflow is found and named below
+        fitted = np.ascontiguousarray(given, dtype=field.dtype)
+    if fitted.dtype.kind == "f" and not np.isfinite(fitted).all():
+        bad = next(i for i, row in enumerate(fitted) if not np.isfinite(row).all())
+        worst = float(np.abs(given[bad].astype(np.float64)).max())
+        raise InputError(
+            f"{field.name} of image {ids[bad]!r}: not finite as {fitted.dtype} "
+            f"(largest magnitude {worst:g})"
+        )
+    return fitted
+
+
+def _ours(name: str, head: Head) -> bool:
+    """Whether a store that was being made when its writer died would hold a file of this name."""
+    made = {"lock", "log.jsonl", *(field.path.name for field in head.fields)}
+    return name in made or name.startswith(".head.json.")
+
+
+def _require_same(folder: Path, found: Head, asked: Head) -> None:
+    """Refuse to continue a store that was made in another way, and say what differs."""
+    have = {field.name: (field.dtype, field.shape) for field in found.fields}
+    want = {field.name: (field.dtype, field.shape) for field in asked.fields}
+    made = json.loads(json.dumps(asked.made_by))  # as it would read back: tuples become lists
+    pairs = [
+        *((key, found.made_by.get(key), made.get(key)) for key in [*made, *found.made_by]),
+        *((f"field {name}", have.get(name), want.get(name)) for name in [*want, *have]),
+        ("labels", json.loads(json.dumps(found.labels)), json.loads(json.dumps(asked.labels))),
+    ]
+    for what, old, new in pairs:
+        if old != new:
+            raise InputError(
+                f"{folder}: the store there was made with {what} = {old!r}, now it is {new!r}; "
+                "take another folder or the same settings"
+            )

@@ -1,0 +1,70 @@
+"""Writing files so that a reader never meets half of one."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from crossgaze.errors import InputError
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the folder's entries durable (a new or renamed file survives a power cut)."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Write `content` to `path`: whoever opens it finds the old content or the new, whole.
+
+    A temporary file beside it is renamed over it; if writing fails nothing is left behind.
+    """
+    data = content.encode() if isinstance(content, str) else content
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def write_json(path: Path, value: Any) -> None:  # noqa: ANN401 (JSON is Any)
+    """Write `value` as readable JSON, atomically."""
+    write_atomically(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+@contextmanager
+def only_writer(folder: Path, what: str) -> Iterator[None]:
+    """Hold the folder's lock for the block; a second writer is refused with the first one's pid.
+
+    The lock is the kernel's (`flock`), so it ends with the process however that ends.
+    """
+    path = folder / "lock"
+    with path.open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.seek(0)
+            holder = file.read().strip() or "unknown"
+            raise InputError(
+                f"{folder}: {what} is being written by another process (pid {holder}); "
+                "wait for it or stop it"
+            ) from None
+        file.seek(0)
+        file.truncate()
+        file.write(str(os.getpid()))
+        file.flush()
+        yield

@@ -1,0 +1,272 @@
+"""From a folder of photographs to a region store.
+
+Threads decode ahead while the network runs, and one more thread writes behind it; photographs are
+taken in windows, batched by shape inside a window, and written in the order of their names, so the
+store comes out the same whatever finished first. A run that was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import zlib
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from crossgaze import __version__
+from crossgaze.config import to_dict
+from crossgaze.data.captioned import LeftOut
+from crossgaze.data.regions.store import RegionStore
+from crossgaze.data.regions.writer import RegionWriter
+from crossgaze.errors import InputError
+from crossgaze.files import write_json
+from crossgaze.vision.backbones import Backbone, load_backbone
+from crossgaze.vision.listing import list_photos
+from crossgaze.vision.photos import MAX_PIXELS, read_photo
+from crossgaze.vision.pipeline import (
+    Decoded,
+    Unreadable,
+    WriteBehind,
+    decode_ahead,
+    grid_regions,
+)
+
+FIELDS = ("counts", "boxes", "sizes", "stamps")
+
+
+@dataclass(frozen=True)
+class ExtractConfig:
+    """How photographs become regions.
+
+    Args:
+        backbone: "efficientnet-lite2" (or 0, 1), "vgg19", a folder or Hub id of a transformers
+            backbone ("microsoft/resnet-152").
+        weights: the weights file, for vgg19.
+        grid: g; an image becomes g x g regions.
+        size: input pixels; None takes one map cell a region, and an 8 x 8 map for g below 7.
+        fit: "stretch" to a square, or "keep" the photograph's proportions.
+        dtype: how features are stored.
+        batch: photographs a forward pass.
+        workers: decoding threads; None chooses by the number of cores.
+        device: "cpu", "cuda", "cuda:1", "mps"; "auto" takes a GPU where there is one.
+        max_pixels: photographs with more are refused before they are decoded.
+        follow_links: whether symbolic links that lead out of the folder are followed.
+    """
+
+    backbone: str = "efficientnet-lite2"
+    weights: Path | None = None
+    grid: int = 6
+    size: int | None = None
+    fit: Literal["stretch", "keep"] = "stretch"
+    dtype: Literal["float16", "float32"] = "float16"
+    batch: int = 8
+    workers: int | None = None
+    device: str = "auto"
+    max_pixels: int = MAX_PIXELS
+    follow_links: bool = False
+
+    def __post_init__(self) -> None:
+        bounds: dict[str, tuple[int | None, int, int]] = {
+            "grid": (self.grid, 1, 64),
+            "size": (self.size, 32, 4096),
+            "batch": (self.batch, 1, 4096),
+            "workers": (self.workers, 1, 256),
+        }
+        for name, (value, low, high) in bounds.items():
+            if value is not None and not low <= value <= high:
+                raise InputError(f"{name}: got {value}, wanted {low} to {high}")
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One of `total` equal parts of a folder; which part a photograph is in depends on its name.
+
+    Example:
+        >>> Shard.parse("2/4")
+        Shard(number=2, total=4)
+    """
+
+    number: int = 1
+    total: int = 1
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        """Read "i/n", counted from 1."""
+        number, sign, total = text.partition("/")
+        if sign and number.isdecimal() and total.isdecimal():
+            shard = cls(int(number), int(total))
+            if 1 <= shard.number <= shard.total:
+                return shard
+        raise InputError(f"shard: got {text!r}, wanted i/n from 1/n to n/n, such as 2/4")
+
+    def __contains__(self, name: str) -> bool:
+        return zlib.crc32(name.encode()) % self.total == self.number - 1
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.total}"
+
+
+@dataclass(frozen=True)
+class ExtractReport:
+    """What an extraction did; the same is in the store's `report.json`.
+
+    Args:
+        photos: photographs found (in this shard).
+        extracted: made into regions by this run.
+        already: in the store before.
+        unreadable: (name, reason) of those that could not be read.
+        changed: in the store, but the file is another one now; their old regions are kept.
+        gone: in the store, but no longer in the folder.
+        left_out: files that are not photographs, links, hidden files.
+        seconds: time spent decoding, computing and writing.
+        finished: whether the run came to its end.
+        shard: "i/n", or "" for the whole.
+    """
+
+    photos: int
+    extracted: int = 0
+    already: int = 0
+    unreadable: tuple[tuple[str, str], ...] = ()
+    changed: tuple[str, ...] = ()
+    gone: int = 0
+    left_out: tuple[LeftOut, ...] = ()
+    seconds: float = 0.0
+    finished: bool = False
+    shard: str = ""
+    config: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def images_per_second(self) -> float:
+        """Photographs made into regions a second."""
+        return self.extracted / self.seconds if self.seconds else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as JSON holds it."""
+        rate = round(self.images_per_second, 2)
+        return asdict(self) | {"images_per_second": rate, "crossgaze": __version__}
+
+    def save(self, folder: Path) -> None:
+        """Write `report.json`."""
+        write_json(folder / "report.json", self.to_dict())
+
+
+def extract(
+    photos: str | Path,
+    out: str | Path,
+    config: ExtractConfig | None = None,
+    *,
+    shard: Shard | None = None,
+    backbone: Backbone | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> ExtractReport:
+    """Make a region store of every photograph in a folder, or go on with one.
+
+    Args:
+        photos: a folder (searched to its depths) or one photograph.
+        out: the store's folder.
+        config: how; the defaults if not given.
+        shard: only this part of the folder, to be joined with `merge_stores`.
+        backbone: a loaded backbone, instead of loading what `config` names.
+        on_progress: called with (photographs done, photographs in all).
+
+    Example:
+        ```python
+        report = extract("photos/", "regions/", ExtractConfig(grid=7))
+        store = RegionStore("regions/")
+        ```
+    """
+    config = config or ExtractConfig()
+    shard = shard or Shard()
+    listing = list_photos(photos, follow_links=config.follow_links)
+    names = [name for name in listing.names if name in shard]
+    device = _device(config.device)
+    model = (backbone or load_backbone(config.backbone, config.weights)).to(device)
+    size = config.size or model.stride * (config.grid if config.grid >= 7 else 8)
+    made_by = {
+        "regions": "grid",
+        "grid": config.grid,
+        "backbone": model.name,
+        "weights": model.fingerprint(),
+        "size": size,
+        "fit": config.fit,
+    }
+    settings = to_dict(config) | {"size": size}
+    with RegionWriter(
+        out,
+        config.grid**2,
+        model.width,
+        dtype=config.dtype,
+        fields=FIELDS,
+        made_by=made_by,
+    ) as writer:
+        already = writer.ids & set(names)
+        report = ExtractReport(
+            photos=len(names),
+            already=len(already),
+            changed=_changed(RegionStore(out), listing.root, already),
+            gone=len(writer.ids - set(names)),
+            left_out=listing.left_out,
+            shard=str(shard) if shard.total > 1 else "",
+            config=settings,
+        )
+        report.save(Path(out))
+        todo = [name for name in names if name not in already]
+        read = partial(read_photo, size=size, fit=config.fit, max_pixels=config.max_pixels)
+        unreadable: list[tuple[str, str]] = []
+        started, done = time.perf_counter(), len(already)
+        if on_progress:
+            on_progress(done, len(names))
+        workers = config.workers or max(1, len(os.sched_getaffinity(0)) - 1)
+        with WriteBehind(writer) as behind:
+            for window in decode_ahead(listing.root, todo, read, workers):
+                decoded = [item for item in window if isinstance(item, Decoded)]
+                unreadable += [(i.name, i.reason) for i in window if isinstance(i, Unreadable)]
+                if decoded:
+                    pixels = [item.photo for item in decoded]
+                    features = grid_regions(pixels, model, config.grid, config.batch)
+                    behind.append(decoded, features, config.grid)
+                done += len(window)
+                if on_progress:
+                    on_progress(done, len(names))
+        report = replace(
+            report,
+            extracted=len(todo) - len(unreadable),
+            unreadable=tuple(unreadable),
+            seconds=round(time.perf_counter() - started, 3),
+            finished=True,
+        )
+        report.save(Path(out))
+    if names and not len(RegionStore(out)):
+        name, reason = unreadable[0]
+        raise InputError(
+            f"{photos}: none of the {len(names)} photographs could be read; {name}: {reason}"
+        )
+    return report
+
+
+def _device(name: str) -> torch.device:
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        return torch.zeros(0, device=name).device
+    except (RuntimeError, AssertionError) as error:
+        first = str(error).splitlines()[0]
+        raise InputError(f"device: {name!r} cannot be used here: {first}") from None
+
+
+def _changed(store: RegionStore, root: Path, names: frozenset[str]) -> tuple[str, ...]:
+    """Return the photographs whose file is no longer the one that the store's regions came from."""
+    stamps = store.field("stamps")
+    assert stamps is not None
+    changed = []
+    for row, name in enumerate(store.ids):
+        if name in names:
+            status = (root / name).stat()
+            if (status.st_size, status.st_mtime_ns) != tuple(stamps[row].tolist()):
+                changed.append(name)
+    return tuple(changed)

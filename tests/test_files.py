@@ -1,0 +1,48 @@
+"""Writing files whole."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from crossgaze.errors import InputError
+from crossgaze.files import only_writer, write_atomically, write_json
+
+
+def test_the_old_content_stays_until_the_new_is_whole(tmp_path, monkeypatch):
+    path = tmp_path / "a.json"
+    write_json(path, {"a": 1})
+    monkeypatch.setattr(os, "fsync", lambda handle: (_ for _ in ()).throw(OSError(28, "full")))
+    with pytest.raises(OSError, match="full"):
+        write_atomically(path, "new")
+    assert path.read_text() == '{\n  "a": 1\n}\n'
+    assert [p.name for p in tmp_path.iterdir()] == ["a.json"]
+    monkeypatch.undo()
+    write_atomically(path, b"new")
+    assert path.read_bytes() == b"new"
+
+
+def test_a_value_that_json_cannot_hold_writes_nothing(tmp_path):
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json(tmp_path / "a.json", float("nan"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_another_process_is_refused_while_one_writes_and_let_in_after(tmp_path):
+    script = (
+        "import sys; from pathlib import Path; from crossgaze.files import only_writer\n"
+        "with only_writer(Path(sys.argv[1]), 'it'): print('in')"
+    )
+
+    def other():
+        return subprocess.run(
+            [sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True
+        )
+
+    with only_writer(tmp_path, "it"):
+        refused = other()
+        with pytest.raises(InputError, match=f"pid {os.getpid()}"), only_writer(tmp_path, "it"):
+            pass
+    assert f"pid {os.getpid()}" in refused.stderr
+    assert other().stdout == "in\n"
