@@ -104,7 +104,7 @@ def test_recipes_that_are_none_are_named(tmp_path, text, message):
 
 def test_bytes_that_are_not_text_are_named(tmp_path):
     (tmp_path / "r.yaml").write_bytes(b"name: \xff\xfe")
-    with pytest.raises(InputError, match="is not UTF-8 text|not valid YAML"):
+    with pytest.raises(InputError, match=r"is not UTF-8 text|not valid YAML"):
         load_recipe(Outer, tmp_path / "r.yaml")
     with pytest.raises(InputError, match="no such file, wanted a YAML recipe"):
         load_recipe(Outer, tmp_path / "no.yaml")

@@ -11,12 +11,12 @@ from importlib import import_module
 import numpy as np
 import pytest
 from PIL import Image
-from support import SHARED, needs_shared
 
 from crossgaze import __version__, cli
 from crossgaze.cli import VERBS, main
 from crossgaze.cli.output import readable_bytes
 from crossgaze.data.regions.writer import RegionWriter
+from support import SHARED, needs_shared
 
 
 @pytest.fixture

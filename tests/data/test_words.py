@@ -46,7 +46,7 @@ SENTENCES = {
     "DON'T N't Don'T": "DO|N'T|N't|Don'T",
     "gonna wanna gotta gimme lemme": "gon|na|wan|na|got|ta|gim|me|lem|me",
     "wanna-be gonna-be more'n d'ye": "wanna-be|gon|na|-be|more|'n|d|'ye",
-    "gonna'tis": "gon|na|'t|is",
+    "gonna'tis'twas": "gon|na|'t|is|'t|was",
     "the dog's toy, the dogs' toys": "the|dog|'s|toy|,|the|dogs|'|toys",
     "I'm he'd we'll they're I've": "I|'m|he|'d|we|'ll|they|'re|I|'ve",
     "he'd've don't's": "he'd|'ve|do|n't|'s",
@@ -135,13 +135,13 @@ def texts(words):
     return st.lists(pieces, max_size=14).map(lambda parts: "".join(a + b for a, b in parts))
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(text=texts(LOWER + CASED))
 def test_random_sentences_equal_nltk(text, nltk_rules):
     assert sentence_words(text) == nltk_rules(text)
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(text=texts(LOWER))
 def test_random_lower_case_captions_equal_nltk(text, nltk_words):
     assert caption_words(text) == nltk_words(text.lower())
@@ -154,13 +154,13 @@ def spaced(words):
     ).map(lambda parts: re.sub(r" (?=[.])", "", " ".join(parts)))
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(text=spaced(CASED))
 def test_random_captions_as_written_equal_nltk(text, nltk_words):
     assert split_words(text) == nltk_words(text)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(text=st.text(max_size=60))
 def test_any_text_keeps_its_letters(text):
     def letters(value):
@@ -197,7 +197,7 @@ def test_real_captions_equal_nltk(nltk_words):
     hard = re.compile(r"[.?!].*\w|[^\w\s.,?]|\d,")
     captions = list(dict.fromkeys(real_captions()))
     asked = [caption for caption in captions if hard.search(caption)]
-    asked += [caption for caption in captions if not hard.search(caption)][::20]
+    asked += [caption for caption in captions if not hard.search(caption)][::40]
     assert len(asked) > 5_000
     different = [text for text in asked if caption_words(text) != nltk_words(text.lower())]
     different += [text for text in asked[::3] if split_words(text) != nltk_words(text)]

@@ -47,7 +47,8 @@ _TWO_IN_ONE = re.compile(
     r"(not|'ye|me|na|ta|'n)\b",
     re.IGNORECASE,
 )
-_IT_IS = re.compile(r" ('t)(is|was)\b", re.IGNORECASE)
+_IT_IS = re.compile(r" ('t)(is)\b", re.IGNORECASE)
+_IT_WAS = re.compile(r" ('t)(was)\b", re.IGNORECASE)
 
 
 def caption_words(caption: str) -> list[str]:
@@ -92,7 +93,7 @@ def sentence_words(sentence: str) -> list[str]:
     text = _close_quotes(text) if quoted else f" {text} "
     text = _TWO_IN_ONE.sub(r" \1 \2 ", text)
     if quoted:
-        text = _IT_IS.sub(r" \1 \2 ", text)
+        text = _IT_WAS.sub(r" \1 \2 ", _IT_IS.sub(r" \1 \2 ", text))
     return text.split()
 
 

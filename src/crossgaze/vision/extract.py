@@ -20,7 +20,7 @@ import torch
 
 from crossgaze import __version__
 from crossgaze.config import to_dict
-from crossgaze.data.captioned import LeftOut
+from crossgaze.data.left_out import LeftOut
 from crossgaze.data.regions.store import RegionStore
 from crossgaze.data.regions.writer import RegionWriter
 from crossgaze.errors import InputError

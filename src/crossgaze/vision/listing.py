@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from crossgaze.data.captioned import LeftOut
+from crossgaze.data.left_out import LeftOut
 from crossgaze.errors import InputError
 
 PHOTO_EXTENSIONS = (".bmp", ".gif", ".jfif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")

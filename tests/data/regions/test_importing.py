@@ -6,7 +6,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from crossgaze.data.precomp import read_precomp
+from crossgaze.data.captions.precomp import read_precomp
 from crossgaze.data.regions.import_npy import import_npy
 from crossgaze.data.regions.import_npz import import_npz
 from crossgaze.data.regions.import_tsv import import_tsv

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from crossgaze.data.precomp import precomp_layout, read_precomp
+from crossgaze.data.captions.precomp import precomp_layout, read_precomp
 from crossgaze.data.regions.import_batches import Progress
 from crossgaze.data.regions.import_npy import import_npy
 from crossgaze.data.regions.import_npz import import_npz

@@ -1,0 +1,1 @@
+"""Sets of questions about images: one type, and a reader for each data set."""

@@ -1,0 +1,32 @@
+"""Captions or questions."""
+
+import json
+
+import pytest
+
+from crossgaze.data.detect import holds_questions
+from crossgaze.errors import InputError
+
+
+def test_what_is_there_tells(tmp_path):
+    (tmp_path / "c.csv").write_text("image,caption\na.jpg,a cat\n")
+    (tmp_path / "q.json").write_text(json.dumps({"questions": []}))
+    (tmp_path / "coco.json").write_text(json.dumps({"images": [], "annotations": []}))
+    assert holds_questions("easy-vqa")
+    assert holds_questions(tmp_path / "q.json")
+    assert not holds_questions(tmp_path / "c.csv")
+    assert not holds_questions(tmp_path / "coco.json")
+
+
+def test_a_format_decides(tmp_path):
+    assert holds_questions(tmp_path, "daquar")
+    assert not holds_questions(tmp_path, "flickr8k")
+    with pytest.raises(InputError, match=r"format is 'dakuar' \(did you mean 'daquar'\?\)"):
+        holds_questions(tmp_path, "dakuar")
+
+
+def test_what_is_neither_is_named(tmp_path):
+    with pytest.raises(InputError, match="no captions found, looked for"):
+        holds_questions(tmp_path)
+    with pytest.raises(InputError, match="no such file or folder, wanted a data set"):
+        holds_questions(tmp_path / "no")
