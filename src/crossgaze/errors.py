@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 
 
@@ -26,15 +27,23 @@ class FileFormatError(InputError):
     def __init__(self, path: str | Path, problem: str, *, line: int | None = None) -> None:
         self.path = Path(path)
         self.line = line
+        self.problem = problem
         where = f"{path}, line {line}" if line is not None else f"{path}"
         super().__init__(f"{where}: {problem}")
+
+    def __reduce__(self) -> tuple[object, ...]:  # so that it comes back from a worker process
+        return partial(FileFormatError, line=self.line), (self.path, self.problem)
 
 
 class MissingExtraError(InputError):
     """A feature needs a package that the light core does not install."""
 
     def __init__(self, feature: str, package: str, extra: str) -> None:
+        self.needs = (feature, package, extra)
         super().__init__(f"{feature} needs the package {package}: pip install 'crossgaze[{extra}]'")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return MissingExtraError, self.needs
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -118,10 +118,11 @@ LOWER = """
 a the man dogs dog's dogs' can't cannot gonna wanna gimme lemme gotta d'ye more'n 'tis 'twas 'em
 it's o'clock rock'n'roll he'd've n't i'm 'll mr dr st u.s u.s.a e.g p.m ph.d ft vs no j b c i q x
 3 1,000 3.5 4:30 2nd -7 t-shirt mini-st caf\xe9 cafe\u0301 \u732b zyxel administrators b-week
+DON'T Cannot
 """
 CASED = """
 Mr Dr St U.S J B C I A The He It There When Boys Girls Someone Dogs Train Two Man Children Street
-Their Zyxel Quux Pikachu Credit DON'T HE'LL I'm
+Their Zyxel Quux Pikachu Credit HE'LL I'm IT'S
 """
 MARKS = [*".,;:!?'\"`()[]{}<>*@#$%&-_/\\+=~^|", "..", "...", "--", "---", "''", "``", "'s", "n't"]
 MARKS += [*"\u201c\u201d\u2018\u2019\u201e\xab\xbb\u2013\u2014\u2026", ". . .", '."', ".)", "?!"]
@@ -135,13 +136,13 @@ def texts(words):
     return st.lists(pieces, max_size=14).map(lambda parts: "".join(a + b for a, b in parts))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=20000, deadline=None)
 @given(text=texts(LOWER + CASED))
 def test_random_sentences_equal_nltk(text, nltk_rules):
     assert sentence_words(text) == nltk_rules(text)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=20000, deadline=None)
 @given(text=texts(LOWER))
 def test_random_lower_case_captions_equal_nltk(text, nltk_words):
     assert caption_words(text) == nltk_words(text.lower())
@@ -154,7 +155,7 @@ def spaced(words):
     ).map(lambda parts: re.sub(r" (?=[.])", "", " ".join(parts)))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=20000, deadline=None)
 @given(text=spaced(CASED))
 def test_random_captions_as_written_equal_nltk(text, nltk_words):
     assert split_words(text) == nltk_words(text)
@@ -198,7 +199,7 @@ def test_real_captions_equal_nltk(nltk_words):
     captions = list(dict.fromkeys(real_captions()))
     asked = [caption for caption in captions if hard.search(caption)]
     asked += [caption for caption in captions if not hard.search(caption)][::40]
-    assert len(asked) > 5_000
+    assert len(asked) > 4_000
     different = [text for text in asked if caption_words(text) != nltk_words(text.lower())]
     different += [text for text in asked[::3] if split_words(text) != nltk_words(text)]
     assert different == []

@@ -70,23 +70,23 @@ _FREQUENT_STARTERS = _set(
 # Caption words that news text capitalises only where a sentence begins.
 _STARTERS = _FREQUENT_STARTERS | _set(
     """
-    above adult adults airplane along animal animals arm bag band baseball bat bed behind being
-    bench between bicycle blanket blond boats body bottle box boy boys brick bright bunch bus
+    above abreast adult adults airplane along animal animals arm bag band baseball bat bed behind
+    being bench between bicycle blanket blond boats body bottle box boy boys brick bright bunch bus
     camera car carries carrying cell chair chairs climbing clock clothes clothing coat colored
     colorful concrete corner counter couple course covered crossing crowd crowded dancing dark desk
     different dirt display distance does dogs doing door dress dressed drink drinking eating edge
     elderly elephant elephants empty female fence filled fishing flag floor flowers flying gathered
     giraffe girl girls glasses going ground guitar guy hair hands hanging hats her him holds horse
     hot inside into jacket jeans jumping jumps kid kids kitchen laptop lawn laying leaning leaping
-    lights living looking lot lying male microphone mouth nearby number object ocean older onto
-    outdoor pants parked parking path performing person phone piece pink plane plastic plate play
-    player playing plays pole pool poses posing potato preparing pulling racing restaurant rides
-    riding right rocks runs sand sandwich setting shallow shirt shirts shoes shore shorts sink sit
-    sits sitting ski skiing skis sliding smile smiles smiling snow snowy someone stage stand
-    standing stands stick stuffed sunglasses sunny surrounded swimming swing swinging taking tall
-    team them through throwing tie together toilet towards tracks trail train trees trick tricks
-    trying umbrella uniform uniforms using vehicle very waiting walk walking walks watches watching
-    wave waves wearing wears wet window wooden working
+    leisure letters lights living looking lot lying male microphone mouth nearby notable number
+    object ocean older onto outdoor pants parked parking path performing person phone piece pink
+    plane plastic plate play player playing plays pole pool poses posing potato preparing pulling
+    racing restaurant rides riding right rocks runs sand sandwich setting shallow shirt shirts
+    shoes shore shorts sink sit sits sitting ski skiing skis sliding smile smiles smiling snow
+    snowy someone stage stand standing stands stick stuffed sunglasses sunny surrounded swimming
+    swing swinging taking tall team them through throwing tie together toilet towards tracks trail
+    train trees trick tricks trying umbrella uniform uniforms using vehicle very waiting walk
+    walking walks watches watching wave waves wearing wears wet window wooden working
     """
 )
 
@@ -95,13 +95,14 @@ _STARTERS = _FREQUENT_STARTERS | _set(
 _NOT_A_NAME = (_STARTERS - {"i"}) | _set(
     """
     a across against air an and another are area around as at b baby back background ball
-    basketball beach big black blue board boat brown building by c cat catch child children city
-    computer d dog down each face field food football for four from front game gray green group
-    hand has head high his holding is its jump lady lake large light little long look looks man men
-    mountain near next of off old on one open other out outside over park people photo picture
-    players race red road rock room run running s several side sign small something street suit
-    table talking tennis that their three to top toy track tree truck two up wall water white who
-    with woman women young z
+    basketball beach big black blue board boat brown building business by c cat catch child
+    children city commodities computer credit d dividend dog down each face field financing food
+    football for four from front game gray green group hand has head high his holding insider
+    international is its jump lady lake large light little long look looks man men mountain near
+    next of off old on one open other out outside over park people photo picture players race red
+    review road rock room run running s several side sign small something street suit table talking
+    tennis that their three to top toy track tree truck two up wall water white who with woman
+    women young z
     """
 )
 

@@ -143,11 +143,8 @@ class Vocabulary:
             raise FileFormatError(
                 path, f"has {size:,} bytes, {_WHAT} has {MAX_FILE_BYTES:,} at most"
             )
-        content: object
-        if _is_json(path):
-            content = read_json(path, _WHAT)
-        else:
-            content = read_vocabulary_pickle(path, read_bytes(path, _WHAT))
+        data = read_bytes(path, _WHAT)
+        content = read_json(path, _WHAT) if _is_json(data) else read_vocabulary_pickle(path, data)
         if not isinstance(content, dict):
             raise FileFormatError(path, f"holds {shown(content)}, wanted word2idx, idx2word, idx")
         try:
@@ -157,11 +154,9 @@ class Vocabulary:
         return cls(words)
 
 
-def _is_json(path: Path) -> bool:
+def _is_json(data: bytes) -> bool:
     """Tell by the first sign: no pickle starts with one of these."""
-    with path.open("rb") as file:
-        start = file.read(1024)
-    return start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[", b'"')
+    return data[:1024].lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[", b'"')
 
 
 def _from_maps(content: dict[object, object]) -> tuple[str, ...]:

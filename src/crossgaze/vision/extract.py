@@ -1,8 +1,8 @@
 """From a folder of photographs to a region store.
 
-Threads decode ahead while the network runs, and one more thread writes behind it; photographs are
-taken in windows, batched by shape inside a window, and written in the order of their names, so the
-store comes out the same whatever finished first. A run that was stopped goes on where it was.
+Threads take groups of photographs from file to features, batched by shape inside a group, while
+this one writes what they finish in the order of the names, so the store comes out the same whatever
+finished first. A run that was stopped goes on where it was.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import torch
 
 from crossgaze import __version__
@@ -26,15 +27,10 @@ from crossgaze.data.regions.writer import RegionWriter
 from crossgaze.errors import InputError
 from crossgaze.files import write_json
 from crossgaze.vision.backbones import Backbone, load_backbone
+from crossgaze.vision.grid import grid_boxes
 from crossgaze.vision.listing import list_photos
 from crossgaze.vision.photos import MAX_PIXELS, read_photo
-from crossgaze.vision.pipeline import (
-    Decoded,
-    Unreadable,
-    WriteBehind,
-    decode_ahead,
-    grid_regions,
-)
+from crossgaze.vision.pipeline import extract_groups
 
 FIELDS = ("counts", "boxes", "sizes", "stamps")
 
@@ -52,7 +48,7 @@ class ExtractConfig:
         fit: "stretch" to a square, or "keep" the photograph's proportions.
         dtype: how features are stored.
         batch: photographs a forward pass.
-        workers: decoding threads; None chooses by the number of cores.
+        workers: threads; None takes one a core.
         device: "cpu", "cuda", "cuda:1", "mps"; "auto" takes a GPU where there is one.
         max_pixels: photographs with more are refused before they are decoded.
         follow_links: whether symbolic links that lead out of the folder are followed.
@@ -217,22 +213,27 @@ def extract(
         report.save(Path(out))
         todo = [name for name in names if name not in already]
         read = partial(read_photo, size=size, fit=config.fit, max_pixels=config.max_pixels)
+        workers = config.workers or len(os.sched_getaffinity(0))
+        groups = extract_groups(
+            listing.root, todo, read, model, grid=config.grid, batch=config.batch, workers=workers
+        )
         unreadable: list[tuple[str, str]] = []
         started, done = time.perf_counter(), len(already)
         if on_progress:
             on_progress(done, len(names))
-        workers = config.workers or max(1, len(os.sched_getaffinity(0)) - 1)
-        with WriteBehind(writer) as behind:
-            for window in decode_ahead(listing.root, todo, read, workers):
-                decoded = [item for item in window if isinstance(item, Decoded)]
-                unreadable += [(i.name, i.reason) for i in window if isinstance(i, Unreadable)]
-                if decoded:
-                    pixels = [item.photo for item in decoded]
-                    features = grid_regions(pixels, model, config.grid, config.batch)
-                    behind.append(decoded, features, config.grid)
-                done += len(window)
-                if on_progress:
-                    on_progress(done, len(names))
+        for group in groups:
+            boxes = [grid_boxes(config.grid, *size) for size in group.sizes.tolist()]
+            writer.append(
+                group.names,
+                group.features,
+                boxes=np.array(boxes),
+                sizes=group.sizes,
+                stamps=group.stamps,
+            )
+            unreadable += group.unreadable
+            done += len(group.names) + len(group.unreadable)
+            if on_progress:
+                on_progress(done, len(names))
         report = replace(
             report,
             extracted=len(todo) - len(unreadable),

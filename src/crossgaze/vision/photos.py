@@ -145,6 +145,7 @@ def read_photo(
         multiple = _within("multiple", multiple, _LONGEST_SIDE)
     if fit not in _FITS:
         raise InputError(f"fit: found {fit!r}{nearest(str(fit), _FITS)}, wanted one of {_FITS}")
+    max_pixels = _within("max_pixels", max_pixels, 1 << 32)
     name, data = _bytes_of(path_or_file)
     kind, reader = _format_of(name, data)
     lowered = Image.MAX_IMAGE_PIXELS
@@ -189,7 +190,7 @@ def _bytes_of(source: str | os.PathLike[str] | IO[bytes]) -> tuple[str, bytes]:
             if not stat.S_ISREG(status.st_mode):
                 raise PhotoError(name, f"is a pipe, socket or device, {_WANTED}")
             with Path(name).open("rb") as file:
-                data = file.read(MAX_BYTES + 1) if status.st_size <= MAX_BYTES else None
+                data = file.read(status.st_size) if status.st_size <= MAX_BYTES else None
         except FileNotFoundError:
             raise PhotoError(name, f"no such file, {_WANTED}") from None
         except (OSError, ValueError) as error:  # ValueError: a null character in the name
@@ -197,12 +198,14 @@ def _bytes_of(source: str | os.PathLike[str] | IO[bytes]) -> tuple[str, bytes]:
             raise PhotoError(name, f"cannot be opened ({reason}), {_WANTED}") from error
     else:
         name = str(getattr(source, "name", "") or "photograph")
+        pieces = bytearray()
         try:
-            data = source.read(MAX_BYTES + 1)
+            while len(pieces) <= MAX_BYTES and (piece := source.read(1 << 20)):
+                pieces += piece
         except Exception as error:  # whatever kind of stream it is
-            raise PhotoError(name, f"cannot be read ({error}), {_WANTED}") from error
-        if not isinstance(data, bytes):
-            raise PhotoError(name, f"gives {type(data).__name__}, wanted a file opened as binary")
+            problem = f"cannot be read ({error}), wanted a file opened to read bytes"
+            raise PhotoError(name, problem) from error
+        data = bytes(pieces)
     if data is None or len(data) > MAX_BYTES:
         raise PhotoError(name, f"is larger than {MAX_BYTES:,} bytes, wanted a photograph")
     if not data:

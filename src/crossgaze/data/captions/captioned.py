@@ -20,7 +20,9 @@ from crossgaze.errors import InputError, nearest, require_folder
 SPLIT_NAMES = {"": "", "train": "train", "test": "test"} | dict.fromkeys(
     ("dev", "val", "valid", "validation"), "dev"
 )
-IMAGE_SUFFIXES = frozenset((".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"))
+IMAGE_SUFFIXES = frozenset(
+    (".bmp", ".gif", ".jfif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
+)
 
 
 @dataclass(frozen=True, eq=False)
