@@ -16,7 +16,6 @@ import platform
 import statistics
 import tempfile
 import time
-from functools import partial
 from pathlib import Path
 
 import numpy as np

@@ -102,7 +102,7 @@ def test_spans_are_in_the_words_of_any_split():
 
 
 def test_the_default_split_is_the_librarys_own():
-    words = pytest.importorskip("crossgaze.data.words")
+    words = pytest.importorskip("crossgaze.data.text.words")
     line = '[/EN#1/people A girl] does n\'t wear [/EN#2/clothing a " hat "] .'
     caption = align(captioned('A girl doesn\'t wear a "hat".'), annotated(line)).captions[0]
     assert caption.words == tuple(words.caption_words('A girl doesn\'t wear a "hat".'))

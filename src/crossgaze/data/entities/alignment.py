@@ -135,7 +135,7 @@ def align(
     Args:
         captioned: images whose file name is ID.jpg (Flickr30K) or ID_more.jpg (Flickr8k).
         entities: annotated images by id, see `crossgaze.data.entities.annotations.Entities.open`.
-        split: cuts a caption into words; `crossgaze.data.words.caption_words` by default.
+        split: cuts a caption into words; `crossgaze.data.text.words.caption_words` by default.
         threshold: the least similarity, in 0..1, of a pair that is not exact.
 
     Example:
@@ -149,7 +149,7 @@ def align(
     if not 0 <= threshold <= 1:
         raise InputError(f"threshold is {threshold}, wanted a similarity in 0..1")
     if split is None:
-        from crossgaze.data.words import caption_words
+        from crossgaze.data.text.words import caption_words
 
         split = caption_words
     members: list[list[int]] = [[] for _ in captioned.images]

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crossgaze.data import vocabulary as vocabulary_module
-from crossgaze.data.vocabulary import END, PAD, SPECIAL_WORDS, START, UNKNOWN, Vocabulary
+from crossgaze.data.text import vocabulary as vocabulary_module
+from crossgaze.data.text.vocabulary import END, PAD, SPECIAL_WORDS, START, UNKNOWN, Vocabulary
 from crossgaze.errors import FileFormatError, InputError
 from support import SHARED, needs_shared
 

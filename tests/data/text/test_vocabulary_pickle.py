@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crossgaze.data import vocabulary_pickle
-from crossgaze.data.vocabulary_pickle import read_vocabulary_pickle
+from crossgaze.data.text import vocabulary_pickle
+from crossgaze.data.text.vocabulary_pickle import read_vocabulary_pickle
 from crossgaze.errors import FileFormatError, InputError
 
 PATH = Path("vocab.pkl")

@@ -11,9 +11,9 @@ from pathlib import Path
 from reprlib import repr as shown
 from typing import SupportsIndex
 
+from crossgaze.data.text.vocabulary_pickle import read_vocabulary_pickle
+from crossgaze.data.text.words import caption_words
 from crossgaze.data.textfiles import read_bytes, read_json
-from crossgaze.data.vocabulary_pickle import read_vocabulary_pickle
-from crossgaze.data.words import caption_words
 from crossgaze.errors import FileFormatError, InputError, require_file
 from crossgaze.files import write_atomically
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 
-from crossgaze.data.sentences import split_sentences
+from crossgaze.data.text.sentences import split_sentences
 
 # Quotes and marks that only some captions have, so that the others skip their rules.
 _ANY_QUOTE = re.compile("[\"'`\xab\xbb\u2018\u2019\u201c\u201d\u201e]")

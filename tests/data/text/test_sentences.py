@@ -2,7 +2,7 @@
 
 import pytest
 
-from crossgaze.data.sentences import split_sentences
+from crossgaze.data.text.sentences import split_sentences
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Captions as words, and words as numbers."""
