@@ -47,7 +47,7 @@ class ExtractConfig:
         size: input pixels; None takes one map cell a region, and an 8 x 8 map for g below 7.
         fit: "stretch" to a square, or "keep" the photograph's proportions.
         dtype: how features are stored.
-        batch: photographs a forward pass.
+        batch: photographs a forward pass; None takes 2 on a CPU (its caches hold no more), else 32.
         workers: threads; None takes one a core.
         device: "cpu", "cuda", "cuda:1", "mps"; "auto" takes a GPU where there is one.
         max_pixels: photographs with more are refused before they are decoded.
@@ -60,7 +60,7 @@ class ExtractConfig:
     size: int | None = None
     fit: Literal["stretch", "keep"] = "stretch"
     dtype: Literal["float16", "float32"] = "float16"
-    batch: int = 8
+    batch: int | None = None
     workers: int | None = None
     device: str = "auto"
     max_pixels: int = MAX_PIXELS
@@ -213,9 +213,10 @@ def extract(
         report.save(Path(out))
         todo = [name for name in names if name not in already]
         read = partial(read_photo, size=size, fit=config.fit, max_pixels=config.max_pixels)
+        batch = config.batch or default_batch(device)
         workers = config.workers or len(os.sched_getaffinity(0))
         groups = extract_groups(
-            listing.root, todo, read, model, grid=config.grid, batch=config.batch, workers=workers
+            listing.root, todo, read, model, grid=config.grid, batch=batch, workers=workers
         )
         unreadable: list[tuple[str, str]] = []
         started, done = time.perf_counter(), len(already)
@@ -248,6 +249,11 @@ def extract(
             f"{photos}: none of the {len(names)} photographs could be read; {name}: {reason}"
         )
     return report
+
+
+def default_batch(device: torch.device) -> int:
+    """Return how many photographs a forward pass takes best."""
+    return 2 if device.type == "cpu" else 32
 
 
 def _device(name: str) -> torch.device:
