@@ -226,6 +226,21 @@ def test_a_bar_where_a_person_watches_and_none_elsewhere(capfd, monkeypatch):
     assert "2/2" in err
 
 
+def test_the_program_is_named_so_that_it_can_be_typed(tmp_path, monkeypatch):
+    from crossgaze.cli import output
+
+    monkeypatch.setattr(output.shutil, "which", lambda name: "/usr/bin/crossgaze")
+    assert output.program() == "crossgaze"
+    monkeypatch.setattr(output.shutil, "which", lambda name: None)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / ".venv" / "bin" / "python"))
+    assert output.program().endswith("python -m crossgaze")
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    (tmp_path / ".venv" / "bin" / "crossgaze").touch()
+    assert output.program() == str(tmp_path / ".venv" / "bin" / "crossgaze")
+    monkeypatch.chdir(tmp_path)
+    assert output.program() == ".venv/bin/crossgaze"
+
+
 def test_bytes_for_people():
     assert [readable_bytes(n) for n in (5, 1500, 2.5e6, 3e9, 4e12)] == [
         "5 bytes",

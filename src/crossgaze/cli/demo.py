@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from crossgaze.cli.output import add_json, print_json, print_table, say
+from crossgaze.cli.output import add_json, print_json, print_table, program, say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,9 +41,9 @@ def run(args: argparse.Namespace) -> int:
     say(
         f"""
 The photographs are in {args.into}/photos, their regions in {args.into}/regions:
-  crossgaze store info {args.into}/regions
-  crossgaze store verify {args.into}/regions
+  {program()} store info {args.into}/regions
+  {program()} store verify {args.into}/regions
 The same with photographs of your own:
-  crossgaze extract MY-PHOTOS/ MY-REGIONS/"""
+  {program()} extract MY-PHOTOS/ MY-REGIONS/"""
     )
     return 0

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 
@@ -39,6 +41,17 @@ def print_table(
 def say(text: str) -> None:
     """Print a line on stdout."""
     sys.stdout.write(text + "\n")
+
+
+def program() -> str:
+    """Return what to type for this program here: its path where the shell would not find it."""
+    if shutil.which("crossgaze"):
+        return "crossgaze"
+    beside = Path(sys.executable).with_name("crossgaze")
+    if not beside.is_file():
+        return f"{sys.executable} -m crossgaze"
+    inside = beside.is_relative_to(Path.cwd())
+    return str(beside.relative_to(Path.cwd()) if inside else beside)
 
 
 def readable_bytes(count: float) -> str:
