@@ -46,17 +46,19 @@ def write_json(path: Path, value: Any) -> None:  # noqa: ANN401 (JSON is Any)
     write_atomically(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
+LOCK = ".crossgaze.lock"
+
+
 @contextmanager
 def only_writer(folder: Path, what: str) -> Iterator[None]:
     """Hold the folder's lock for the block; a second writer is refused with the first one's pid.
 
     The lock is the kernel's (`flock`), so it ends with the process however that ends.
     """
-    path = folder / "lock"
-    with path.open("a+") as file:
+    with (folder / LOCK).open("a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             file.seek(0)
             holder = file.read().strip() or "unknown"
             raise InputError(

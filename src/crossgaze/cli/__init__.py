@@ -8,11 +8,14 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
 from crossgaze import __version__
+from crossgaze.cli.failures import explain, is_unexpected
+from crossgaze.cli.streams import close_output, complain, open_output
 from crossgaze.errors import InputError, nearest
 
 # verb -> what it does; the verb's module is crossgaze.cli.<verb>
@@ -44,17 +47,28 @@ class Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one verb and return the exit code: 0, 2 for bad input, 1 for a machine that failed."""
+    """Run one verb and return the exit code.
+
+    0 is success, 2 bad input, 1 a machine that failed, damage that was found, or a bug.
+    """
+    open_output()
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if not words or words[0] in ("-h", "--help"):
-        sys.stdout.write(USAGE)
-        return 0 if words else 2
-    if words[0] == "--version":
-        sys.stdout.write(f"crossgaze {__version__}\n")
-        return 0
-    verb, rest = words[0], words[1:]
-    if verb not in VERBS:
-        return _complain(f"unknown verb {verb!r}{nearest(verb, VERBS)}; see crossgaze --help", 2)
+    try:
+        code = _run(words)
+    except SystemExit as stop:  # argparse has printed help or a complaint
+        code = int(stop.code or 0)
+    except BrokenPipeError:  # `crossgaze ... | head`
+        code = 0
+    except (Exception, KeyboardInterrupt) as error:
+        if is_unexpected(error) and os.environ.get("CROSSGAZE_DEBUG"):
+            traceback.print_exc()
+        code, line = explain(error, words)
+        complain(line)
+    return close_output(code)
+
+
+def parse(verb: str, words: Sequence[str]) -> argparse.Namespace:
+    """Read the words behind a verb, as its module describes them."""
     module = import_module(f"crossgaze.cli.{verb}")
     parser = Parser(
         prog=f"crossgaze {verb}",
@@ -62,25 +76,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     module.add_arguments(parser)
-    try:
-        # Settings may stand before or behind the options; actions of a verb rule that out.
-        parse = parser.parse_args if hasattr(module, "ACTIONS") else parser.parse_intermixed_args
-        return int(module.run(parse(rest)))
-    except InputError as error:
-        return _complain(str(error), 2)
-    except KeyboardInterrupt:
-        return _complain(
-            "stopped; what was finished is kept, the same command goes on from there", 130
-        )
-    except BrokenPipeError:  # `crossgaze ... | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    # Settings may stand before or behind the options; actions of a verb rule that out.
+    actions = hasattr(module, "ACTIONS")
+    args = (parser.parse_args if actions else parser.parse_intermixed_args)(words)
+    for name, value in vars(args).items():
+        # Mostly "$VARIABLE" that is not set; as a path it would mean the current folder.
+        if value == "" or (isinstance(value, list) and "" in value):
+            parser.error(f"{name.replace('_', '-')} is empty, wanted a value")
+    return args
+
+
+def _run(words: Sequence[str]) -> int:
+    if not words or words[0] in ("-h", "--help"):
+        sys.stdout.write(USAGE)
+        return 0 if words else 2
+    verb, *rest = words
+    if verb == "--version":
+        sys.stdout.write(f"crossgaze {__version__}\n")
         return 0
-    except (OSError, MemoryError) as error:
-        where = f"{error.filename}: " if isinstance(error, OSError) and error.filename else ""
-        why = getattr(error, "strerror", None) or str(error) or "out of memory"
-        return _complain(f"{where}{why}", 1)
-
-
-def _complain(message: str, code: int) -> int:
-    sys.stderr.write(f"crossgaze: {message}\n")
-    return code
+    if verb not in VERBS:
+        raise InputError(f"unknown verb {verb!r}{nearest(verb, VERBS)}; see crossgaze --help")
+    args = parse(verb, rest)
+    return int(import_module(f"crossgaze.cli.{verb}").run(args))

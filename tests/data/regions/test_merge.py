@@ -1,6 +1,8 @@
 """Joining shards."""
 
 import json
+import resource
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -58,7 +60,7 @@ def test_what_cannot_be_joined_is_named(tmp_path):
         merge_stores([one, make(tmp_path / "4", ["4"], fields=["counts"])], tmp_path / "all")
     with pytest.raises(InputError, match="got no store"):
         merge_stores([], tmp_path / "all")
-    with pytest.raises(InputError, match="holds images that none of the merged stores has"):
+    with pytest.raises(InputError, match="was made of other stores"):
         merge_stores([one], make(tmp_path / "5", ["9"]))
 
 
@@ -66,13 +68,56 @@ def test_missing_and_unfinished_shards_are_refused(tmp_path):
     one = make(tmp_path / "1", ["1"], shard("1/3"))
     three = make(tmp_path / "3", ["3"], shard("3/3"))
     two = make(tmp_path / "2", ["2"], shard("2/3", finished=False))
+    other = make(tmp_path / "4", ["4"], shard("2/2"))
     with pytest.raises(InputError, match="shard 2/3 is not among the 2 stores"):
         merge_stores([one, three], tmp_path / "all")
     with pytest.raises(InputError, match=r"2 \(shard 2/3\) was not finished"):
         merge_stores([one, two, three], tmp_path / "all")
+    for parts in ([one, other], [other, one]):
+        with pytest.raises(InputError, match="are shards of 2 and of 3, wanted those of one"):
+            merge_stores(parts, tmp_path / "all")
     assert not (tmp_path / "all").exists()
     assert len(merge_stores([one, three], tmp_path / "all", partial=True)) == 2
-    bad = make(tmp_path / "4", ["4"], {"finished": True})
+    with pytest.raises(InputError, match="was made of other stores, wanted a new folder"):
+        merge_stores([one, two, three], tmp_path / "all", partial=True)
+    bad = make(tmp_path / "5", ["5"], {"finished": True})
     with pytest.raises(FileFormatError, match="does not read as a report"):
-        merge_stores([bad], tmp_path / "all")
+        merge_stores([bad], tmp_path / "other")
     assert RegionStore(tmp_path / "all").ids == ("1", "3")
+
+
+def test_the_reports_of_the_shards_are_joined(tmp_path):
+    reports = [
+        {"shard": f"{n}/2", "finished": True, "photos": 3, "unreadable": [[f"{n}.jpg", "bad"]]}
+        for n in (1, 2)
+    ]
+    parts = [make(tmp_path / f"{n}", [f"{n}"], reports[n - 1]) for n in (1, 2)]
+    merge_stores(parts, tmp_path / "all")
+    joined = json.loads((tmp_path / "all" / "report.json").read_text())
+    assert joined["photos"] == 6
+    assert joined["unreadable"] == [["1.jpg", "bad"], ["2.jpg", "bad"]]
+    assert joined["finished"]
+    assert joined["shard"] == ""
+
+
+def test_a_damaged_part_and_a_part_as_the_whole_are_refused(tmp_path):
+    one, two = make(tmp_path / "1", ["1"]), make(tmp_path / "2", ["2"])
+    with pytest.raises(InputError, match="is to be the whole, and is among the parts"):
+        merge_stores([one, two], two)
+    data = bytearray((two / "features.bin").read_bytes())
+    data[3] ^= 4
+    (two / "features.bin").write_bytes(data)
+    with pytest.raises(InputError, match=r"2 is damaged: .*features.bin"):
+        merge_stores([one, two], tmp_path / "all")
+
+
+def test_more_shards_than_files_may_be_open(tmp_path):
+    parts = [make(tmp_path / f"{n}", [f"{n}"]) for n in range(60)]
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = len(list(Path("/proc/self/fd").iterdir()))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (used + 40, limits[1]))
+    try:
+        merged = merge_stores(parts, tmp_path / "all")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert len(merged) == 60

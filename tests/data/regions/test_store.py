@@ -95,16 +95,61 @@ def test_an_unfinished_batch_is_cut_off_by_the_next_writer(tmp_path):
     folder = tmp_path / "s"
     kept, late = features(2), features(1)
     write(folder, ["a", "b"], kept)
+    (folder / "state").write_text(f"{2:020} {1:020}\n")  # one more was on its way
     with (folder / "features.bin").open("ab") as file:
         file.write(b"half a row")
     with (folder / "log.jsonl").open("ab") as file:
-        file.write(b'0badc0de {"ids": ["c')
+        file.write(b'0badc0de {"ids": ["c' + b"c" * 200)
     assert RegionStore(folder).ids == ("a", "b")
     write(folder, ["c"], late)
     store = RegionStore(folder)
     assert store.ids == ("a", "b", "c")
     np.testing.assert_array_equal(store.features, np.concatenate([kept, late]))
     assert (folder / "features.bin").stat().st_size == 3 * 3 * 4 * 4
+    assert (folder / "log.jsonl").read_bytes().count(b"c") < 20
+
+
+def test_a_store_that_lost_its_head_is_not_emptied(tmp_path):
+    folder = tmp_path / "s"
+    write(folder, ["a"], features(1))
+    (folder / "head.json").unlink()
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    with pytest.raises(InputError, match=r"holds 'counts.bin' but no head.json"):
+        write(folder, ["b"], features(1))
+    assert before == {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_writer_that_died_before_the_head_is_begun_again(tmp_path):
+    folder = tmp_path / "s"
+    folder.mkdir()
+    for name in ("features.bin", "log.jsonl", ".head.json.77.partial"):
+        (folder / name).touch()
+    write(folder, ["a"], features(1))
+    assert RegionStore(folder).ids == ("a",)
+
+
+def test_a_closed_writer_writes_nothing(tmp_path):
+    writer = RegionWriter(tmp_path / "s", 3, 4, fields=[])
+    writer.close()
+    writer.close()
+    with pytest.raises(InputError, match="this writer was closed"):
+        writer.append(["a"], features(1))
+
+
+def test_everything_is_synced_and_the_log_last(tmp_path, monkeypatch):
+    """What `append` returned from must survive a power cut: data first, then the log line."""
+    synced = []
+    with RegionWriter(tmp_path / "s", 3, 4, fields=["counts"]) as writer:
+        real = os.fsync
+        target = "/proc/self/fd/{}"
+
+        def fsync(handle):
+            synced.append(os.path.basename(os.readlink(target.format(handle))))  # noqa: PTH119, PTH115
+            real(handle)
+
+        monkeypatch.setattr(os, "fsync", fsync)
+        writer.append(["a"], features(1))
+    assert synced == ["state", "features.bin", "counts.bin", "log.jsonl"]
 
 
 def test_a_damaged_line_in_the_middle_of_the_log_is_an_error(tmp_path):
@@ -118,15 +163,14 @@ def test_a_damaged_line_in_the_middle_of_the_log_is_an_error(tmp_path):
         RegionStore(folder)
 
 
-@pytest.mark.parametrize("keep", range(0, 96, 7))
-def test_a_log_cut_anywhere_keeps_whole_batches_only(tmp_path, keep):
+@pytest.mark.parametrize("cut", [1, 5, 30])
+def test_a_last_line_that_is_not_whole_is_not_counted(tmp_path, cut):
     folder = tmp_path / "s"
     for name in "abc":
         write(folder, [name], features(1))
     log = (folder / "log.jsonl").read_bytes()
-    (folder / "log.jsonl").write_bytes(log[:keep])
-    whole = log[:keep].count(b"\n")
-    assert RegionStore(folder).ids == tuple("abc"[:whole])
+    (folder / "log.jsonl").write_bytes(log[:-cut])
+    assert RegionStore(folder).ids == ("a", "b")
 
 
 def test_a_truncated_array_is_named(tmp_path):
@@ -179,6 +223,9 @@ def test_a_store_made_another_way_is_not_continued(tmp_path, change, message):
         (["old"], np.zeros((1, 3, 4)), {}, r"'old' is already in the store"),
         (["a"], np.zeros((1, 3, 4)), {"counts": [4]}, r"counts: got \[4\]"),
         (["a"], np.zeros((1, 3, 4)), {"counts": [0]}, r"counts: got \[0\]"),
+        (["a"], np.zeros((1, 3, 4)), {"counts": [2.5]}, r"counts: got \[2.5\]"),
+        ("ab", np.zeros((2, 3, 4)), {}, r"ids: got 'ab', wanted a list of texts"),
+        ([None], np.zeros((1, 3, 4)), {}, r"ids: got '\[None\]', wanted a list of texts"),
         (["a"], np.full((1, 3, 4), np.nan), {}, r"features of image 'a': not finite"),
         (["b"], np.full((1, 3, 4), 1e6), {}, r"'b': not finite as float16 .*1e\+06"),
         (["a"], np.zeros((1, 3, 4)), {"sizes": [[1, 1]]}, r"does not keep the field 'sizes'"),
@@ -197,6 +244,14 @@ def test_a_bad_batch_is_refused_and_changes_nothing(tmp_path, names, array, colu
         assert before == {path.name: path.read_bytes() for path in folder.iterdir()}
         writer.append(["new"], np.ones((1, 3, 4)), **boxes)
     assert RegionStore(folder).ids == ("old", "new")
+
+
+def test_numbers_that_do_not_fit_are_named(tmp_path):
+    with (
+        RegionWriter(tmp_path / "s", 3, 4, fields=["sizes"]) as writer,
+        pytest.raises(InputError, match=r"sizes of image 'a': \[5000000000, 1\] does not fit"),
+    ):
+        writer.append(["a"], features(1), sizes=[[5_000_000_000, 1]])
 
 
 def test_a_field_that_was_left_out_is_named(tmp_path):
@@ -246,6 +301,7 @@ def test_folders_that_are_something_else_are_left_alone(tmp_path):
     (tmp_path / "photos" / "cat.jpg").write_text("x")
     with pytest.raises(InputError, match=r"holds 'cat.jpg'"):
         RegionWriter(tmp_path / "photos", 3, 4)
+    assert [path.name for path in (tmp_path / "photos").iterdir()] == ["cat.jpg"]
     with pytest.raises(InputError, match="no such folder, wanted a region store"):
         RegionStore(tmp_path / "nothing")
     with pytest.raises(InputError, match=r"it has no head.json"):
@@ -260,6 +316,8 @@ def test_folders_that_are_something_else_are_left_alone(tmp_path):
         ('{"format": "other"}', "format is 'other'"),
         ('{"format": "crossgaze-regions", "version": 9}', "version is 9"),
         ('{"format": "crossgaze-regions", "version": 1}', "KeyError"),
+        ('{"format": "crossgaze-regions", "version": 1, "regions": 1e999, "width": 1}', "regions"),
+        ("[" * 100_000, "RecursionError"),
     ],
 )
 def test_a_head_that_is_not_one_is_named(tmp_path, text, message):
@@ -276,7 +334,8 @@ def test_a_head_that_is_not_one_is_named(tmp_path, text, message):
         {"dtype": "nonsense"},
         {"shape": [3, -4]},
         {"shape": [2, 4]},
-        {"row_step": 0},
+        {"external": "/x.npy", "row_step": 0, "offset": 0},
+        {"external": "/x.npy", "row_step": 1, "offset": -1},
     ],
 )
 def test_a_head_that_was_tampered_with_is_refused(tmp_path, change):
@@ -287,6 +346,23 @@ def test_a_head_that_was_tampered_with_is_refused(tmp_path, change):
     path.write_text(json.dumps(head))
     with pytest.raises(FileFormatError, match=r"head.json"):
         RegionStore(tmp_path / "s")
+
+
+@pytest.mark.parametrize("change", [{"made_by": []}, {"made_by": None}, {"labels": "x"}])
+def test_a_head_of_other_types_is_refused(tmp_path, change):
+    write(tmp_path / "s", ["a"], features(1))
+    path = tmp_path / "s" / "head.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(FileFormatError, match="must be keys and values"):
+        RegionStore(tmp_path / "s")
+
+
+def test_the_other_fields_come_with_a_batch(tmp_path):
+    with RegionWriter(tmp_path / "s", 3, 4, fields=["confidence", "classes"]) as writer:
+        writer.append(["a"], features(1), confidence=[[0.5, 0.25, 0.125]], classes=[[1, 2, 3]])
+    other = RegionStore(tmp_path / "s").read(["a"]).other
+    assert other["confidence"].tolist() == [[0.5, 0.25, 0.125]]
+    assert other["classes"].tolist() == [[1, 2, 3]]
 
 
 def test_asking_for_what_is_not_there_is_named(tmp_path):
@@ -320,7 +396,7 @@ def test_a_full_disk_leaves_the_store_as_it_was(tmp_path, monkeypatch):
             calls = iter(range(100))
 
             def pwrite(handle, data, offset, calls=calls, fail_at=fail_at):
-                if next(calls) == fail_at:
+                if next(calls) == fail_at + 1:  # the first is the state
                     real(handle, bytes(data)[: len(data) // 2], offset)
                     raise OSError(28, "No space left on device")
                 return real(handle, data, offset)

@@ -8,6 +8,7 @@ import pytest
 
 from crossgaze.data.regions.verify import verify
 from crossgaze.data.regions.writer import RegionWriter
+from crossgaze.errors import FileFormatError
 
 FIELDS = ["counts", "boxes", "sizes"]
 
@@ -61,11 +62,27 @@ def test_damage_to_head_and_log_is_found(store):
     log = (store / "log.jsonl").read_bytes()
     (store / "log.jsonl").write_bytes(log.replace(b'"a"', b'"z"'))
     assert "log.jsonl, line 1" in verify(store).problems[0]
-    (store / "log.jsonl").write_bytes(log[:-3])
-    found = verify(store)
-    assert found.sound
-    assert found.images == 2
-    assert "unfinished batch" in found.notes[0]
+    (store / "log.jsonl").write_bytes(log.replace(b'"e"', b'"z"'))  # in the last line, too
+    assert "log.jsonl, line 2" in verify(store).problems[0]
+    (store / "log.jsonl").write_bytes(log)
+    assert verify(store).sound
+
+
+@pytest.mark.parametrize("lines", [0, 1])
+@pytest.mark.parametrize("torn", [b"", b"0a0b {"])
+def test_a_log_that_lost_lines_is_damage_and_costs_no_features(store, lines, torn):
+    log = (store / "log.jsonl").read_bytes().splitlines(keepends=True)
+    (store / "log.jsonl").write_bytes(b"".join(log[:lines]) + torn)
+    assert any("log.jsonl: is damaged" in problem for problem in verify(store).problems)
+    before = (store / "features.bin").read_bytes()
+    with pytest.raises(FileFormatError, match=r"is damaged: it lists . images, the store has 5"):
+        RegionWriter(store, 3, 4, fields=FIELDS)
+    assert (store / "features.bin").read_bytes() == before
+
+
+def test_a_damaged_state_is_found(store):
+    (store / "state").write_text("nonsense")
+    assert any("state: is damaged" in problem for problem in verify(store).problems)
 
 
 def test_repeated_ids_are_found(store):
@@ -102,3 +119,13 @@ def test_the_head_of_a_store_is_plain_json(store):
     head = json.loads((store / "head.json").read_text())
     assert head["regions"] == 3
     assert head["fields"]["boxes"] == {"dtype": "<f4", "shape": [3, 4], "file": "boxes.bin"}
+
+
+def test_a_batch_larger_than_a_block_is_checked_whole(tmp_path):
+    with RegionWriter(tmp_path / "s", 1, 1, fields=[]) as writer:
+        writer.append([str(n) for n in range(600)], np.ones((600, 1, 1)))
+    assert verify(tmp_path / "s").sound
+    data = bytearray((tmp_path / "s" / "features.bin").read_bytes())
+    data[-1] ^= 1
+    (tmp_path / "s" / "features.bin").write_bytes(data)
+    assert not verify(tmp_path / "s").sound

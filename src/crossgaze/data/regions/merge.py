@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from crossgaze.data.regions.store import RegionStore
+from crossgaze.data.regions.verify import verify
 from crossgaze.data.regions.writer import RegionWriter
 from crossgaze.errors import FileFormatError, InputError
+from crossgaze.files import write_json
 
 BATCH = 64
+# Counts and lists of an extraction's report that add up over its shards.
+SUMMED = ("photos", "extracted", "already", "gone", "unreadable", "changed", "left_out")
 
 
 def merge_stores(
@@ -24,8 +30,8 @@ def merge_stores(
 ) -> RegionStore:
     """Join stores that were made the same way; images come out sorted by id.
 
-    That is the order of an extraction that was never sharded, so the result is the same bytes.
-    A merge that was stopped goes on where it was.
+    That is the order of an extraction that was never sharded, so the arrays are the same bytes.
+    Every source is verified first. A merge that was stopped goes on where it was.
 
     Args:
         sources: the shards' folders.
@@ -33,11 +39,18 @@ def merge_stores(
         partial: join even though shards are missing or were not finished.
         on_progress: called with (images written, images in all).
     """
-    stores = [RegionStore(source) for source in sources]
-    if not stores:
+    if not sources:
         raise InputError("merge: got no store, wanted at least one")
+    if Path(out).resolve() in [Path(source).resolve() for source in sources]:
+        raise InputError(f"merge: {out} is to be the whole, and is among the parts as well")
+    for source in sources:
+        found = verify(source)
+        if not found.sound:
+            raise InputError(f"merge: {source} is damaged: {found.problems[0]}")
+    stores = [RegionStore(source) for source in sources]
+    reports = [_read_report(store.folder) for store in stores]
     if not partial:
-        _require_whole(stores)
+        _require_whole(stores, reports)
     first = stores[0]
     places: dict[str, tuple[int, int]] = {}
     for number, store in enumerate(stores):
@@ -48,52 +61,100 @@ def merge_stores(
                 raise InputError(f"merge: image {name!r} is in {other} and in {store.folder}")
             places[name] = (number, row)
     names = sorted(places)
-    fields = [field.name for field in first.head.fields if field.name != "features"]
+    fields = [field.name for field in first.head.fields]
     with RegionWriter(
         out,
         first.head.regions,
         first.head.width,
         dtype=str(first.features.dtype),
-        fields=fields,
+        fields=[name for name in fields if name != "features"],
         labels=first.head.labels,
         made_by=first.head.made_by,
     ) as writer:
-        if any(name not in places for name in writer.ids):
-            raise InputError(f"{out}: holds images that none of the merged stores has")
-        todo = [name for name in names if name not in writer]
-        for start in range(0, len(todo), BATCH):
-            batch = todo[start : start + BATCH]
+        if writer.ids != set(names[: len(writer)]):
+            raise InputError(f"{out}: was made of other stores, wanted a new folder")
+        for start in range(len(writer), len(names), BATCH):
+            batch = names[start : start + BATCH]
             where = [places[name] for name in batch]
-            columns = {
-                field: np.stack([stores[s].field(field)[r] for s, r in where])  # type: ignore[index]
-                for field in ["features", *fields]
-            }
+            columns = {field: _rows(stores, where, field) for field in fields}
             writer.append(batch, **columns)
             if on_progress:
                 on_progress(len(writer), len(names))
+    if any(reports):
+        write_json(Path(out) / "report.json", _join(reports))
     return RegionStore(out)
 
 
-def _require_whole(stores: Sequence[RegionStore]) -> None:
+def _rows(
+    stores: Sequence[RegionStore], where: Sequence[tuple[int, int]], name: str
+) -> npt.NDArray[Any]:
+    """Read one field of images that lie in several stores.
+
+    A store is mapped only while its rows are read: a mapping holds a file open, and there may be
+    more shards than a process may have open files.
+    """
+    parts: dict[int, npt.NDArray[Any]] = {}
+    for number in {number for number, _ in where}:
+        field = stores[number].head.field(name)
+        assert field is not None
+        rows = [row for other, row in where if other == number]
+        parts[number] = np.array(field.map(len(stores[number]))[rows])
+    taken = dict.fromkeys(parts, 0)
+    chosen = []
+    for number, _ in where:
+        chosen.append(parts[number][taken[number]])
+        taken[number] += 1
+    return np.stack(chosen)
+
+
+def _read_report(folder: Path) -> dict[str, Any]:
+    """Return what an extraction reported of a shard; nothing where there is no report."""
+    path = folder / "report.json"
+    if not path.is_file():
+        return {}
+    try:
+        report = json.loads(path.read_text("utf-8"))
+        shard = str(report["shard"] or "1/1")
+        number, total = (int(part) for part in shard.split("/"))
+        return {**report, "finished": bool(report["finished"]), "shard": (number, total)}
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise FileFormatError(path, f"does not read as a report: {error!r}") from None
+
+
+def _require_whole(stores: Sequence[RegionStore], reports: Sequence[Mapping[str, Any]]) -> None:
     """Refuse if the shards' own reports say that some of the whole is not among them."""
-    found: dict[int, Path] = {}
-    total = 0
-    for store in stores:
-        path = store.folder / "report.json"
-        if not path.is_file():
-            continue
-        try:
-            report = json.loads(path.read_text("utf-8"))
-            finished, shard = bool(report["finished"]), str(report["shard"] or "1/1")
-            number, total = (int(part) for part in shard.split("/"))
-        except (ValueError, KeyError, TypeError) as error:
-            raise FileFormatError(path, f"does not read as a report: {error!r}") from None
-        if not finished:
-            raise InputError(f"merge: {store.folder} (shard {shard}) was not finished")
-        found[number] = store.folder
-    missing = sorted(set(range(1, total + 1)) - set(found))
-    if missing:
-        raise InputError(f"merge: shard {missing[0]}/{total} is not among the {len(stores)} stores")
+    known = [(store, report) for store, report in zip(stores, reports, strict=True) if report]
+    for store, report in known:
+        number, total = report["shard"]
+        if not report["finished"]:
+            raise InputError(f"merge: {store.folder} (shard {number}/{total}) was not finished")
+    totals = sorted({report["shard"][1] for _, report in known})
+    if len(totals) > 1:
+        raise InputError(
+            f"merge: the stores are shards of {totals[0]} and of {totals[1]}, wanted those of one"
+        )
+    found = {report["shard"][0] for _, report in known}
+    for total in totals:
+        missing = sorted(set(range(1, total + 1)) - found)
+        if missing:
+            raise InputError(
+                f"merge: shard {missing[0]}/{total} is not among the {len(stores)} stores"
+            )
+
+
+def _join(reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Add up the shards' reports; of what is not a count or a list the first shard's stays."""
+    known = [report for report in reports if report]
+    joined = dict(known[0])
+    for key in SUMMED:
+        values = [report[key] for report in known if key in report]
+        if values:
+            whole = isinstance(values[0], int)
+            joined[key] = sum(values) if whole else [item for value in values for item in value]
+    joined["seconds"] = round(sum(report.get("seconds", 0) for report in known), 3)
+    joined["finished"] = all(report["finished"] for report in known)
+    joined["shard"] = ""
+    return joined
 
 
 def _require_alike(first: RegionStore, other: RegionStore) -> None:

@@ -5,11 +5,13 @@ A store is a folder of
 - `head.json`: format and version, regions an image (k), feature width (d), the fields with their
   types and files, label names, and how the regions were made; written once;
 - `features.bin`, `boxes.bin`, ...: one raw little-endian array a field, row after row;
-- `log.jsonl`: a line for each committed batch: its ids, and a checksum of its part of each file.
+- `log.jsonl`: a line for each committed batch: its ids, and a checksum of its part of each file;
+- `state`: how many images the log should list, and how many are being written behind them.
 
 A batch counts once its log line is whole on disk. Bytes behind the last committed row belong to a
 writer that was stopped; readers never look at them and the next writer cuts them off. So a store
-can be killed at any moment and holds exactly what was acknowledged.
+can be killed at any moment and holds exactly what was acknowledged. A log that lists fewer images
+than `state` says was damaged, not stopped: then nothing is cut off and the writer refuses.
 
 A field may also lie in somebody else's `.npy` file (`external` in the head): it is mapped where it
 is, not copied, and such a store is read-only.
@@ -59,6 +61,8 @@ class Field:
         offset: bytes before row 0.
         row_step: image i is at file row i * row_step (5 where images were stored five times).
         external: whether the file belongs to somebody else.
+        header_crc: checksum of the `offset` bytes in front, by which a file that was replaced by
+            one of another layout is known.
     """
 
     name: str
@@ -68,18 +72,16 @@ class Field:
     offset: int = 0
     row_step: int = 1
     external: bool = False
+    header_crc: int | None = None
 
     @property
     def row_bytes(self) -> int:
         """Bytes of one row."""
         return int(np.dtype(self.dtype).itemsize * np.prod(self.shape, dtype=np.int64))
 
-    def map(self, rows: int) -> npt.NDArray[Any]:
-        """Return the first `rows` rows as an array on the mapped file, (rows, *shape)."""
-        if rows == 0:
-            return np.empty((0, *self.shape), dtype=self.dtype)
-        shape = ((rows - 1) * self.row_step + 1, *self.shape)
-        wanted = self.offset + shape[0] * self.row_bytes
+    def check(self, rows: int) -> None:
+        """Refuse a file that is missing, too short for `rows` rows, or replaced by another."""
+        wanted = self.offset + ((rows - 1) * self.row_step + 1) * self.row_bytes if rows else 0
         if not self.path.is_file():
             raise FileFormatError(self.path, f"is missing, the store's {self.name} lie in it")
         found = self.path.stat().st_size
@@ -87,6 +89,19 @@ class Field:
             raise FileFormatError(
                 self.path, f"is truncated: {found:,} bytes, wanted {wanted:,} for {rows:,} images"
             )
+        if self.header_crc is not None:
+            with self.path.open("rb") as file:
+                if zlib.crc32(file.read(self.offset)) != self.header_crc:
+                    raise FileFormatError(
+                        self.path, "is another file than was imported: its header differs"
+                    )
+
+    def map(self, rows: int) -> npt.NDArray[Any]:
+        """Return the first `rows` rows as an array on the mapped file, (rows, *shape)."""
+        self.check(rows)
+        if rows == 0 or self.row_bytes == 0:
+            return np.empty((rows, *self.shape), dtype=self.dtype)
+        shape = ((rows - 1) * self.row_step + 1, *self.shape)
         mapped = np.memmap(self.path, dtype=self.dtype, mode="r", offset=self.offset, shape=shape)
         return mapped[:: self.row_step]
 
@@ -140,6 +155,7 @@ class Regions:
         counts: (B,) how many regions are real.
         boxes: (B, k, 4) pixels of the upright original, or None where no box was kept.
         sizes: (B, 2) width and height, or None.
+        other: the store's other fields by name, such as "confidence" and "classes", (B, ...).
     """
 
     ids: tuple[str, ...]
@@ -147,6 +163,7 @@ class Regions:
     counts: npt.NDArray[np.int32]
     boxes: npt.NDArray[np.float32] | None
     sizes: npt.NDArray[np.int32] | None
+    other: Mapping[str, npt.NDArray[Any]]
 
 
 def read_head(folder: Path) -> Head:
@@ -162,39 +179,68 @@ def read_head(folder: Path) -> Head:
             raise FileFormatError(
                 path, f"version is {raw['version']}, this crossgaze reads version {VERSION}"
             )
-        fields = tuple(_read_field(folder, name, spec) for name, spec in raw["fields"].items())
-        head = Head(int(raw["regions"]), int(raw["width"]), fields, raw["labels"], raw["made_by"])
+        regions, width = raw["regions"], raw["width"]
+        if not (type(regions) is type(width) is int and 0 < regions < 1 << 20 > width > 0):
+            raise ValueError(f"regions is {regions!r} and width {width!r}")
+        if not isinstance(raw["labels"], dict) or not isinstance(raw["made_by"], dict):
+            raise TypeError("labels and made_by must be keys and values")
+        fields = tuple(
+            _read_field(folder, name, spec, regions, width) for name, spec in raw["fields"].items()
+        )
+        head = Head(regions, width, fields, raw["labels"], raw["made_by"])
     except FileFormatError:
         raise
-    except (ValueError, KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FileFormatError(path, f"does not read as a store's head: {error!r}") from None
-    features = head.field("features")
-    if features is None or features.shape != (head.regions, head.width):
-        raise FileFormatError(path, "has no features field of shape (regions, width)")
+    if head.field("features") is None:
+        raise FileFormatError(path, "has no features field")
     return head
 
 
-def _read_field(folder: Path, name: str, spec: Mapping[str, Any]) -> Field:
-    dtype = np.dtype(str(spec["dtype"]))  # TypeError for nonsense, caught by the caller
-    if dtype.hasobject:
-        raise ValueError(f"dtype {spec['dtype']!r} holds Python objects")
-    external = "external" in spec
-    file = str(spec["external"] if external else spec["file"])
-    if not external and Path(file).name != file:
-        raise ValueError(f"file {file!r} lies outside the store")
-    shape = tuple(int(size) for size in spec["shape"])
-    step, offset = int(spec.get("row_step", 1)), int(spec.get("offset", 0))
-    if min(shape, default=1) < 0 or step < 1 or offset < 0:
-        raise ValueError(f"field {name!r} has shape {shape}, step {step}, offset {offset}")
-    path = Path(file) if external else folder / file
-    return Field(name, dtype.str, shape, path, offset, step, external)
+def _read_field(
+    folder: Path, name: str, spec: Mapping[str, Any], regions: int, width: int
+) -> Field:
+    """Read one field, which must be of the type and shape that its name stands for."""
+    wanted: tuple[int, ...] = (regions, width)
+    kinds = ["<f2", "<f4"]
+    if name != "features":
+        kind, row = FIELDS[name]
+        kinds, wanted = [kind], tuple(regions if size == "k" else int(size) for size in row)
+    if spec["dtype"] not in kinds or tuple(spec["shape"]) != wanted:
+        raise ValueError(f"field {name!r} is {spec['dtype']!r} of shape {spec['shape']!r}")
+    if "external" not in spec:
+        if spec["file"] != f"{name}.bin":
+            raise ValueError(f"field {name!r} lies in {spec['file']!r}, wanted {name}.bin")
+        return Field(name, spec["dtype"], wanted, folder / f"{name}.bin")
+    step, offset, crc = spec["row_step"], spec["offset"], spec.get("header_crc")
+    if not (type(step) is type(offset) is int and step >= 1 and offset >= 0):
+        raise ValueError(f"field {name!r} has row_step {step!r} and offset {offset!r}")
+    path = Path(str(spec["external"]))
+    return Field(name, spec["dtype"], wanted, path, offset, step, True, crc)
+
+
+def read_state(folder: Path) -> tuple[int, int] | None:
+    """Return how many images the log should list and how many are being written; None if unknown.
+
+    A log that lists neither the first number nor the sum of both was damaged.
+    """
+    try:
+        text = (folder / "state").read_text("ascii")
+        if not text:  # a store that is just being made
+            return 0, 0
+        listed, writing = text.split()
+        return int(listed), int(writing)
+    except FileNotFoundError:
+        return None
+    except (ValueError, UnicodeDecodeError):
+        raise FileFormatError(folder / "state", "is damaged, wanted two numbers") from None
 
 
 def read_log(folder: Path) -> tuple[list[Commit], int]:
     """Read the commits, and how many bytes of the log they fill.
 
-    A last line that is not whole is what a stopped writer leaves, and is not counted. A bad line
-    with good ones behind it is damage, and is an error.
+    A last line without its end is what a stopped writer leaves, and is not counted. A whole line
+    whose checksum differs is damage, and is an error.
     """
     path = folder / "log.jsonl"
     if not path.is_file():
@@ -203,11 +249,11 @@ def read_log(folder: Path) -> tuple[list[Commit], int]:
     start = used = 0
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
+            if not line.endswith(b"\n"):
+                break
             commit = _read_commit(line, start)
             if commit is None:
-                if file.read(1):
-                    raise FileFormatError(path, "is damaged (checksum differs)", line=number)
-                break
+                raise FileFormatError(path, "is damaged (checksum differs)", line=number)
             commits.append(commit)
             start += commit.rows
             used += len(line)
@@ -217,11 +263,11 @@ def read_log(folder: Path) -> tuple[list[Commit], int]:
 def _read_commit(line: bytes, start: int) -> Commit | None:
     checksum, _, text = line.rstrip(b"\n").partition(b" ")
     try:
-        if not line.endswith(b"\n") or int(checksum, 16) != zlib.crc32(text):
+        if int(checksum, 16) != zlib.crc32(text):
             return None
         raw = json.loads(text)
-        return Commit(start, tuple(raw["ids"]), raw["crc"])
-    except (ValueError, KeyError, TypeError):
+        return Commit(start, tuple(map(str, raw["ids"])), dict(raw["crc"]))
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
@@ -241,9 +287,9 @@ class RegionStore:
         self.head = read_head(self.folder)
         self.commits, _ = read_log(self.folder)
         self.ids: tuple[str, ...] = tuple(name for commit in self.commits for name in commit.ids)
-        self._mapped: dict[str, npt.NDArray[Any]] = {
-            field.name: field.map(len(self.ids)) for field in self.head.fields
-        }
+        for field in self.head.fields:
+            field.check(len(self.ids))
+        self._mapped: dict[str, npt.NDArray[Any]] = {}
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -264,7 +310,9 @@ class RegionStore:
     @property
     def features(self) -> npt.NDArray[Any]:
         """(N, k, d) region features."""
-        return self._mapped["features"]
+        features = self.field("features")
+        assert features is not None
+        return features
 
     @cached_property
     def counts(self) -> npt.NDArray[np.int32]:
@@ -286,7 +334,12 @@ class RegionStore:
 
     def field(self, name: str) -> npt.NDArray[Any] | None:
         """Return a field's array by name (see FIELDS), (N, ...), or None if the store has none."""
-        return self._mapped.get(name)
+        if name not in self._mapped:
+            field = self.head.field(name)
+            if field is None:
+                return None
+            self._mapped[name] = field.map(len(self))
+        return self._mapped[name]
 
     def rows(self, images: Sequence[str]) -> npt.NDArray[np.int64]:
         """Return the row of each image id."""
@@ -316,6 +369,11 @@ class RegionStore:
             counts=np.asarray(self.counts[rows]),
             boxes=None if boxes is None else np.asarray(boxes[rows]),
             sizes=None if sizes is None else np.asarray(sizes[rows]),
+            other={
+                field.name: np.asarray(self.field(field.name)[rows])  # type: ignore[index]
+                for field in self.head.fields
+                if field.name not in ("features", "counts", "boxes", "sizes")
+            },
         )
 
     def describe(self) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -11,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from crossgaze.data.regions.store import Commit, Field, Head, RegionStore, read_head, read_log
-from crossgaze.data.regions.writer import BY_REGION
+from crossgaze.data.regions.writer import BY_REGION, require_sound_log
 from crossgaze.errors import InputError, require_folder
 
 BLOCK = 256  # rows read at once, so that a store larger than memory can be checked
@@ -68,12 +69,24 @@ def verify(
             if on_progress:
                 on_progress(done, images)
         problems += _values(RegionStore(folder))
+        problems += _log(folder, head, images)
     left = (folder / "log.jsonl").stat().st_size - used
     if left:
         notes.append(f"{left} bytes of an unfinished batch at the end of log.jsonl, not counted")
     if any(field.external and not _has_checksum(commits, field) for field in head.fields):
         notes.append("the mapped file has no checksums; its size and values were checked")
     return Verification(folder, images, tuple(problems), tuple(notes))
+
+
+def _log(folder: Path, head: Head, images: int) -> Iterator[str]:
+    """Say if the log lists fewer images than the store was given."""
+    if head.external:
+        return
+    behind = [f.path.stat().st_size / f.row_bytes - images for f in head.fields]
+    try:
+        require_sound_log(folder, images, math.ceil(max(behind)))
+    except InputError as error:
+        yield str(error)
 
 
 def _has_checksum(commits: list[Commit], field: Field) -> bool:
@@ -83,7 +96,7 @@ def _has_checksum(commits: list[Commit], field: Field) -> bool:
 def _sizes(head: Head, images: int) -> Iterator[str]:
     for field in head.fields:
         try:
-            field.map(images)
+            field.check(images)
         except InputError as error:
             yield str(error)
 

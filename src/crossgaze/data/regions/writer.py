@@ -23,9 +23,10 @@ from crossgaze.data.regions.store import (
     Head,
     read_head,
     read_log,
+    read_state,
 )
 from crossgaze.errors import FileFormatError, InputError, nearest
-from crossgaze.files import only_writer, sync_folder, write_json
+from crossgaze.files import LOCK, only_writer, sync_folder, write_json
 
 BY_REGION = {"features", *(name for name, (_, shape) in FIELDS.items() if shape[:1] == ("k",))}
 FEATURE_TYPES = {"float16": "<f2", "float32": "<f4"}
@@ -63,6 +64,7 @@ def write_head(folder: Path, head: Head) -> None:
         spec |= {"external": str(field.path)} if field.external else {"file": field.path.name}
         if field.external:
             spec |= {"offset": field.offset, "row_step": field.row_step}
+            spec |= {} if field.header_crc is None else {"header_crc": field.header_crc}
         fields[field.name] = spec
     write_json(
         folder / "head.json",
@@ -103,16 +105,16 @@ class RegionWriter:
         made_by: Mapping[str, Any] | None = None,
     ) -> None:
         self.folder = Path(folder)
-        if self.folder.is_file():
-            raise InputError(f"{folder}: is a file, wanted a folder for the region store")
         asked = new_head(self.folder, regions, width, dtype, fields, labels or {}, made_by or {})
+        require_store_folder(self.folder)
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._open = ExitStack()
+        self._open: ExitStack | None = None
         with ExitStack() as opening:
             opening.enter_context(only_writer(self.folder, "this region store"))
             self.head = self._start(asked)
             self._files = {f.name: _open(opening, f.path) for f in self.head.fields}
             self._log = _open(opening, self.folder / "log.jsonl")
+            self._state = _open(opening, self.folder / "state")
             self._recover()
             self._open = opening.pop_all()
 
@@ -124,31 +126,34 @@ class RegionWriter:
                 raise InputError(f"{self.folder}: maps somebody else's file and cannot grow")
             _require_same(self.folder, head, asked)
             return head
-        strangers = [p.name for p in self.folder.iterdir() if not _ours(p.name, asked)]
-        if strangers:
-            raise InputError(
-                f"{self.folder}: is not empty and not a region store (it holds "
-                f"{sorted(strangers)[0]!r}), wanted a new or empty folder"
-            )
         for path in [*(field.path for field in asked.fields), self.folder / "log.jsonl"]:
-            path.write_bytes(b"")
+            path.touch()
         write_head(self.folder, asked)
+        sync_folder(self.folder.parent)
         return asked
 
     def _recover(self) -> None:
-        """Forget what a stopped writer left behind the last committed batch."""
+        """Forget what a stopped writer left behind the last committed batch, and only that."""
         commits, self._log_end = read_log(self.folder)
         self._ids = {name for commit in commits for name in commit.ids}
         self._rows = sum(commit.rows for commit in commits)
+        left = self._rows_left_over()
+        require_sound_log(self.folder, self._rows, left)
+        self._cut_back()
+        self._note_state(0)
+
+    def _rows_left_over(self) -> int:
+        """Return how many rows, begun or whole, lie behind the committed ones."""
+        left = 0
         for field in self.head.fields:
-            found, wanted = field.path.stat().st_size, self._rows * field.row_bytes
-            if found < wanted:
-                raise FileFormatError(
-                    field.path,
-                    f"is truncated: {found:,} bytes, wanted {wanted:,} for {self._rows:,} images",
-                )
-            os.truncate(self._files[field.name], wanted)
-        os.truncate(self._log, self._log_end)
+            field.check(self._rows)
+            behind = field.path.stat().st_size - self._rows * field.row_bytes
+            left = max(left, -(-behind // field.row_bytes))
+        return left
+
+    def _note_state(self, writing: int) -> None:
+        """Write down that the log lists `_rows` images and that `writing` more are on their way."""
+        _write_all(self._state, f"{self._rows:020} {writing:020}\n".encode(), 0)
 
     def __len__(self) -> int:
         return self._rows
@@ -174,7 +179,9 @@ class RegionWriter:
 
     def close(self) -> None:
         """Close the files and let the next writer in."""
-        self._open.close()
+        if self._open is not None:
+            self._open.close()
+            self._open = None
 
     def append(self, ids: Sequence[str], features: npt.ArrayLike, **fields: npt.ArrayLike) -> None:
         """Append a batch; when this returns it is on disk for good.
@@ -185,10 +192,29 @@ class RegionWriter:
             **fields: an array (B, ...) for each of the store's other fields; `counts` may be left
                 out and is then n for every image.
         """
+        if self._open is None:
+            raise InputError(f"{self.folder}: this writer was closed, open another to append")
+        if isinstance(ids, str) or not all(isinstance(name, str) for name in ids):
+            raise InputError(f"ids: got {str(ids)[:60]!r}, wanted a list of texts")
         if not ids:
             return
         self._require_new(ids)
         arrays = self._arrays(ids, np.asarray(features), dict(fields))
+        try:
+            end = self._write(ids, arrays)
+        except OSError:
+            # Not acknowledged, so nothing of it may be found there later.
+            self._cut_back()
+            raise
+        self._ids.update(ids)
+        self._rows += len(ids)
+        self._log_end = end
+        self._note_state(0)
+
+    def _write(self, ids: Sequence[str], arrays: Mapping[str, npt.NDArray[Any]]) -> int:
+        """Put a batch on disk, its log line last; returns where the log then ends."""
+        self._note_state(len(ids))
+        os.fsync(self._state)
         checksums = {}
         for field in self.head.fields:
             data = arrays[field.name].tobytes()
@@ -199,11 +225,13 @@ class RegionWriter:
         line = Commit(self._rows, tuple(ids), checksums).line().encode()
         _write_all(self._log, line, self._log_end)
         os.fsync(self._log)
-        if self._rows == 0:
-            sync_folder(self.folder)
-        self._ids.update(ids)
-        self._rows += len(ids)
-        self._log_end += len(line)
+        return self._log_end + len(line)
+
+    def _cut_back(self) -> None:
+        """Cut the files to what is committed."""
+        for field in self.head.fields:
+            os.truncate(self._files[field.name], self._rows * field.row_bytes)
+        os.truncate(self._log, self._log_end)
 
     def _require_new(self, ids: Sequence[str]) -> None:
         known = [name for name in ids if name in self._ids]
@@ -236,7 +264,12 @@ class RegionWriter:
             verb = "lacks" if wrong[0] in names else "does not keep"
             raise InputError(f"{self.folder}: the batch or store {verb} the field {wrong[0]!r}")
         counts = np.asarray(fields.get("counts", np.full(batch, regions)))
-        if counts.shape != (batch,) or counts.min() < 1 or counts.max() > regions:
+        if (
+            counts.dtype.kind not in "iu"
+            or counts.shape != (batch,)
+            or counts.min() < 1
+            or counts.max() > regions
+        ):
             raise InputError(f"counts: got {counts.tolist()[:8]}, wanted {batch} of 1 to {regions}")
         real = np.arange(head.regions) < counts[:, None]  # (B, k)
         arrays = {}
@@ -248,7 +281,7 @@ class RegionWriter:
 
 def _open(closing: ExitStack, path: Path) -> int:
     """Open a file for writing at given places, to be closed with the store."""
-    handle = os.open(path, os.O_RDWR)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     closing.callback(os.close, handle)
     return handle
 
@@ -274,8 +307,14 @@ def _fit(
     if field.name in BY_REGION and not real.all():
         mask = real.reshape(*real.shape, *[1] * (given.ndim - 2))
         given = np.where(mask, given, given.dtype.type(0))
-    with np.errstate(over="ignore"):  # an overflow is found and named below
+    with np.errstate(over="ignore", invalid="ignore"):  # what does not fit is named below
         fitted = np.ascontiguousarray(given, dtype=field.dtype)
+    if fitted.dtype.kind == "i" and not np.array_equal(fitted, given):
+        bad = next(i for i, row in enumerate(fitted) if not np.array_equal(row, given[i]))
+        raise InputError(
+            f"{field.name} of image {ids[bad]!r}: {np.asarray(given[bad]).tolist()} does not fit "
+            f"whole numbers of {fitted.dtype.itemsize} bytes"
+        )
     if fitted.dtype.kind == "f" and not np.isfinite(fitted).all():
         bad = next(i for i, row in enumerate(fitted) if not np.isfinite(row).all())
         worst = float(np.abs(given[bad].astype(np.float64)).max())
@@ -286,10 +325,54 @@ def _fit(
     return fitted
 
 
-def _ours(name: str, head: Head) -> bool:
-    """Whether a store that was being made when its writer died would hold a file of this name."""
-    made = {"lock", "log.jsonl", *(field.path.name for field in head.fields)}
-    return name in made or name.startswith(".head.json.")
+def require_store_folder(folder: Path) -> None:
+    """Refuse a folder that holds anything but a region store, before anything is written there.
+
+    What a writer leaves that was stopped while it made a new store, empty files, is a store too.
+    """
+    if folder.is_file():
+        raise InputError(f"{folder}: is a file, wanted a folder for the region store")
+    try:
+        str(folder.resolve()).encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{str(folder)!r}: is not a name in UTF-8, it cannot be kept") from None
+    if not folder.is_dir() or (folder / "head.json").exists():
+        return
+    made = {LOCK, "features.bin", *(f"{name}.bin" for name in FIELDS), "log.jsonl", "state"}
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith(".head.json.") or path.name == LOCK:
+            continue
+        if path.name not in made:
+            raise InputError(
+                f"{folder}: is not empty and not a region store (it holds {path.name!r}), "
+                "wanted a new or empty folder"
+            )
+        if path.stat().st_size:
+            raise InputError(
+                f"{folder}: holds {path.name!r} but no head.json; if it was a region store, put "
+                "its head.json back, else take another folder"
+            )
+
+
+def require_sound_log(folder: Path, listed: int, left: int) -> None:
+    """Refuse a log that lists other images than were acknowledged.
+
+    Args:
+        folder: the store.
+        listed: images in the log.
+        left: rows that lie behind them in the arrays.
+    """
+    state = read_state(folder)
+    if state is None or (listed == 0 and left == 0 and sum(state) == 0):
+        return
+    known, writing = state
+    allowed = {known: writing, known + writing: 0}  # stopped while writing, or just after
+    if listed not in allowed or left > allowed[listed]:
+        raise FileFormatError(
+            folder / "log.jsonl",
+            f"is damaged: it lists {listed:,} images, the store has {known:,} and {left:,} rows "
+            "behind those listed; nothing was changed",
+        )
 
 
 def _require_same(folder: Path, found: Head, asked: Head) -> None:

@@ -1,0 +1,51 @@
+"""Standard output and error, made so that printing to them never fails in a verb's face."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from io import TextIOWrapper
+from pathlib import Path
+
+
+def open_output() -> None:
+    """Let stdout and stderr take any text, whatever they are.
+
+    What a terminal's encoding lacks is printed as `\\xe9`; a stream that the shell has closed
+    (`>&-`) swallows what is written.
+    """
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))
+        elif isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def close_output(code: int) -> int:
+    """Write out what is still held back, and return the exit code that is right then."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read it has seen enough
+        _drop_output()
+    except OSError as error:
+        _drop_output()
+        if code == 0:
+            complain(f"standard output: {error.strerror or error}")
+            return 1
+    return code
+
+
+def complain(line: str) -> None:
+    """Print one line on stderr."""
+    with suppress(OSError):  # the exit code still tells
+        sys.stderr.write(f"crossgaze: {line}\n")
+
+
+def _drop_output() -> None:
+    """Send what Python would try to write once more at its end to nowhere."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
