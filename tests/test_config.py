@@ -66,18 +66,22 @@ def test_overrides_win_and_reach_inside(tmp_path):
         (["inner.kind=sof"], r"inner.kind: got 'sof' \(did you mean 'soft'\?\), wanted one of"),
         (["rate=fast"], r"rate: got 'fast', wanted a number"),
         (["deep=1"], r"deep: got 1, wanted true or false"),
-        (["size=1.5"], r"size: got 1.5, wanted a whole number or nothing \(null\)"),
-        (["size=true"], r"size: got True, wanted a whole number"),
+        (["size=1.5"], r"size: got '1.5', wanted a whole number or nothing \(null\)"),
+        (["size=true"], r"size: got 'true', wanted a whole number"),
         (["sizes=3"], r"sizes: got 3, wanted a list"),
         (["sizes=[1, x]"], r"sizes\[1\]: got 'x', wanted a whole number"),
         (["pair=[1]"], r"pair: got 1 values, wanted 2"),
-        (["folder=3"], r"folder: got 3, wanted a path"),
         (["inner=3"], r"inner: got 3, wanted keys and values"),
         (["rate.x=1", "name=a"], r"rate: got \{'x': 1\}, wanted a number"),
         (["name=a", "name.x=1"], r"'name.x=1': name is a single value"),
         (["rate"], r"'rate': wanted key=value"),
         (["=1"], r"'=1': wanted key=value"),
-        (["rate=[1"], r"'rate=\[1': the value is not valid YAML"),
+        (["sizes=[1"], r"'sizes=\[1': the value is not valid YAML"),
+        (["sizes=" + "[" * 3000], r"the value is not valid YAML"),
+        (["sizes=2024-13-45"], r"the value is not valid YAML"),
+        (["size=0x10"], r"size: got '0x10', wanted a whole number"),
+        (["size=4:20"], r"size: got '4:20', wanted a whole number"),
+        (["size=" + "9" * 5000], r"size: got '99"),
     ],
 )
 def test_what_is_wrong_is_named(overrides, message):
@@ -94,6 +98,12 @@ def test_what_is_wrong_is_named(overrides, message):
         ("name: !!python/object/apply:os.system [echo]", "is not valid YAML"),
         ("nam: x", r"recipe.yaml: unknown key 'nam' \(did you mean 'name'\?\)"),
         ("name: x\nx: " + "a" * (1 << 20), "a recipe has at most"),
+        ("name: x\nrate: 1\nrate: 2\n", r"line 3: is not valid YAML: the key 'rate' comes twice"),
+        ("name: &a x\nanything: *a\n", r"line 2: is not valid YAML: the alias \*a is not taken"),
+        ("name: 2024-13-45", "is not valid YAML: month must be in"),
+        ("name: x\nsize: " + "9" * 5000, "is not valid YAML"),
+        ('name: !!int "abc"', "is not valid YAML"),
+        ("name: 3\nfolder: 3\n", "name: got 3, wanted text"),
         ("[" * 3000, "nested too deeply|not valid YAML"),
     ],
 )
@@ -108,6 +118,31 @@ def test_bytes_that_are_not_text_are_named(tmp_path):
         load_recipe(Outer, tmp_path / "r.yaml")
     with pytest.raises(InputError, match="no such file, wanted a YAML recipe"):
         load_recipe(Outer, tmp_path / "no.yaml")
+
+
+def test_text_and_paths_are_taken_as_they_stand():
+    config = load_recipe(
+        Outer, None, ["name=my run #2: [x", "folder=/data/run #1/~.pth", "size=0400"]
+    )
+    assert config.name == "my run #2: [x"
+    assert config.folder == Path("/data/run #1/~.pth")
+    assert config.size == 400
+    assert load_recipe(Outer, None, ["name=2014"]).name == "2014"
+    assert load_recipe(Outer, None, ["name=x", "folder=null"]).folder is None
+
+
+def test_a_mistake_is_blamed_on_where_it_was_made(tmp_path):
+    path = recipe(tmp_path, "name: x\n")
+    with pytest.raises(InputError, match=r"^unknown key 'rat'"):
+        load_recipe(Outer, path, ["rat=1"])
+    path = recipe(tmp_path, "rat: 1\n")
+    with pytest.raises(InputError, match=r"recipe.yaml: unknown key 'rat'"):
+        load_recipe(Outer, path, ["name=x"])
+
+
+def test_an_empty_inner_part_can_be_filled_from_outside(tmp_path):
+    config = load_recipe(Outer, recipe(tmp_path, "name: x\ninner: {}\n"), ["inner.steps=3"])
+    assert config.inner.steps == 3
 
 
 @given(

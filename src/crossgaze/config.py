@@ -8,6 +8,7 @@ has is refused with the nearest that exists, and a value of the wrong type is re
 from __future__ import annotations
 
 import dataclasses
+import reprlib
 import types
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -27,7 +28,8 @@ def load_recipe(kind: type[T], path: str | Path | None = None, overrides: Iterab
     Args:
         kind: the frozen dataclass to build.
         path: a YAML file; None starts from the defaults.
-        overrides: "key=value" or "outer.inner=value", the value read as YAML.
+        overrides: "key=value" or "outer.inner=value"; text and paths are taken as they stand,
+            numbers as Python writes them, lists and mappings as YAML.
 
     Example:
         >>> @dataclasses.dataclass(frozen=True)
@@ -37,9 +39,13 @@ def load_recipe(kind: type[T], path: str | Path | None = None, overrides: Iterab
         0.5
     """
     tree: dict[str, Any] = {} if path is None else _read_yaml(path)
-    for override in overrides:
-        _apply(tree, override)
-    return build(kind, tree, source=str(path) if path is not None else "")
+    if path is not None:
+        # A mistake in the file is the file's, whatever the overrides make of it.
+        _build(kind, tree, "", str(path), partial=True)
+    given = list(overrides)
+    for override in given:
+        _apply(kind, tree, override)
+    return _build(kind, tree, "", "" if given or path is None else str(path))
 
 
 def build(kind: type[T], tree: Mapping[str, Any], *, source: str = "") -> T:
@@ -50,10 +56,7 @@ def build(kind: type[T], tree: Mapping[str, Any], *, source: str = "") -> T:
         tree: its fields' values; nested dataclasses are nested mappings.
         source: the file they came from, for messages.
     """
-    try:
-        return _build(kind, tree, "")
-    except InputError as error:
-        raise InputError(f"{source}: {error}" if source else str(error)) from None
+    return _build(kind, tree, "", source)
 
 
 def to_dict(config: Any) -> dict[str, Any]:  # noqa: ANN401 (any dataclass)
@@ -77,8 +80,7 @@ def _read_yaml(path: str | Path) -> dict[str, Any]:
     if size > RECIPE_LIMIT:
         raise FileFormatError(file, f"has {size:,} bytes, a recipe has at most {RECIPE_LIMIT:,}")
     try:
-        # The safe loader knows no tag that builds an object.
-        tree = yaml.safe_load(file.read_text("utf-8"))
+        tree = yaml.load(file.read_text("utf-8"), _Loader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
@@ -88,6 +90,8 @@ def _read_yaml(path: str | Path) -> dict[str, Any]:
         raise FileFormatError(file, f"is not UTF-8 text: {error.reason}") from None
     except RecursionError:
         raise FileFormatError(file, "is nested too deeply for a recipe") from None
+    except ValueError as error:  # a date or number that is none
+        raise FileFormatError(file, f"is not valid YAML: {error}") from None
     if tree is None:
         return {}
     if not isinstance(tree, dict):
@@ -95,44 +99,124 @@ def _read_yaml(path: str | Path) -> dict[str, Any]:
     return tree
 
 
-def _apply(tree: dict[str, Any], override: str) -> None:
+class _Loader(yaml.SafeLoader):
+    """YAML without tags that build objects, without aliases (bombs), without a key twice."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:  # noqa: ANN401
+        """Refuse aliases."""
+        if self.check_event(yaml.AliasEvent):
+            event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+            raise yaml.composer.ComposerError(
+                None, None, f"the alias *{event.anchor} is not taken in a recipe", event.start_mark
+            )
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:  # noqa: ANN401
+        """Refuse a key that comes twice."""
+        keys = [key.value for key, _ in node.value]
+        for number, key in enumerate(keys):
+            if key in keys[:number]:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key!r} comes twice", node.value[number][0].start_mark
+                )
+        return super().construct_mapping(node, deep)
+
+
+def _apply(kind: Any, tree: dict[str, Any], override: str) -> None:  # noqa: ANN401
     """Set one `outer.inner=value` in the tree."""
     key, sign, text = override.partition("=")
     if not sign or not key:
         raise InputError(f"{override!r}: wanted key=value")
-    try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError:
-        raise InputError(f"{override!r}: the value is not valid YAML") from None
     *outer, last = key.split(".")
     for part in outer:
-        inner = tree.setdefault(part, {})
-        if not isinstance(inner, dict):
-            raise InputError(f"{override!r}: {part} is a single value, it has no {last!r}")
-        tree = inner
-    tree[last] = value
-
-
-def _build(kind: type[T], tree: Any, prefix: str) -> T:  # noqa: ANN401
-    if not isinstance(tree, Mapping):
-        raise InputError(f"{prefix.rstrip('.')}: got {tree!r}, wanted keys and values")
-    hints = get_type_hints(kind)
-    fields = {f.name: f for f in dataclasses.fields(kind) if f.init}  # type: ignore[arg-type]
-    for key in tree:
-        if key not in fields:
-            raise InputError(
-                f"unknown key '{prefix}{key}'{nearest(str(key), fields)}; "
-                f"known keys: {', '.join(fields)}"
-            )
-    values = {key: _convert(hints[key], value, f"{prefix}{key}") for key, value in tree.items()}
-    for name, field in fields.items():
-        has_default = (
-            field.default is not dataclasses.MISSING
-            or field.default_factory is not dataclasses.MISSING
+        kind = (
+            _options(get_type_hints(kind).get(part))[0] if dataclasses.is_dataclass(kind) else None
         )
-        if name not in values and not has_default:
-            raise InputError(f"key '{prefix}{name}' is missing and has no default")
-    return kind(**values)
+        if tree.get(part) is None:
+            tree[part] = {}
+        if not isinstance(tree[part], dict):
+            raise InputError(f"{override!r}: {part} is a single value, it has no {last!r}")
+        tree = tree[part]
+    tree[last] = _parse(override, text, _hint(kind, last))
+
+
+def _hint(kind: Any, field: str) -> Any:  # noqa: ANN401
+    """Return the type of a dataclass's field, or None where there is no such field."""
+    return get_type_hints(kind).get(field) if dataclasses.is_dataclass(kind) else None
+
+
+def _options(hint: Any) -> tuple[Any, ...]:  # noqa: ANN401
+    """Return the types that a hint admits, without None."""
+    union = get_origin(hint) in (Union, types.UnionType)
+    return tuple(o for o in get_args(hint) if o is not type(None)) if union else (hint,)
+
+
+def _parse(override: str, text: str, hint: Any) -> Any:  # noqa: ANN401
+    """Read an override's value as its type is written, so that a path may hold any sign."""
+    options = _options(hint)
+    if text in ("null", "") and type(None) in get_args(hint):
+        return None
+    if any(option in (str, Path) or get_origin(option) is Literal for option in options):
+        return text
+    for option in options:
+        if option in (int, float):
+            try:
+                return option(text) if option is float or text.strip() != text else int(text, 10)
+            except ValueError:
+                continue
+    if any(option in (int, float) for option in options):
+        return text  # refused by name when it is built
+    try:
+        return yaml.load(text, _Loader)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        raise InputError(f"{_short(override)}: the value is not valid YAML") from None
+
+
+def _build(
+    kind: type[T],
+    tree: Any,  # noqa: ANN401
+    prefix: str,
+    source: str = "",
+    *,
+    partial: bool = False,
+) -> T:
+    """Build a dataclass; with `partial` only check what is there, a missing key may come later."""
+    try:
+        values = _values(kind, tree, prefix)
+        if partial:
+            return None  # type: ignore[return-value]
+        for field in dataclasses.fields(kind):  # type: ignore[arg-type]
+            has_default = (
+                field.default is not dataclasses.MISSING
+                or field.default_factory is not dataclasses.MISSING
+            )
+            if field.init and field.name not in values and not has_default:
+                raise InputError(f"key '{prefix}{field.name}' is missing and has no default")
+        return kind(**values)
+    except InputError as error:
+        if not source:
+            raise
+        raise InputError(f"{source}: {error}") from None
+
+
+def _values(kind: Any, tree: Any, prefix: str) -> dict[str, Any]:  # noqa: ANN401
+    """Return a dataclass's values converted, every key known."""
+    if not isinstance(tree, Mapping):
+        raise InputError(f"{prefix.rstrip('.')}: got {_short(tree)}, wanted keys and values")
+    hints = get_type_hints(kind)
+    known = [field.name for field in dataclasses.fields(kind) if field.init]
+    for key in tree:
+        if key not in known:
+            raise InputError(
+                f"unknown key '{prefix}{key}'{nearest(str(key), known)}; "
+                f"known keys: {', '.join(known)}"
+            )
+    return {key: _convert(hints[key], value, f"{prefix}{key}") for key, value in tree.items()}
+
+
+def _short(value: object) -> str:
+    """Return a value for a message, however large it is."""
+    return reprlib.repr(value)
 
 
 def _convert(hint: Any, value: Any, name: str) -> Any:  # noqa: ANN401
@@ -147,8 +231,13 @@ def _convert(hint: Any, value: Any, name: str) -> Any:  # noqa: ANN401
             return value
         wanted = ", ".join(str(option) for option in options)
         hint_text = nearest(str(value), [str(option) for option in options])
-        raise InputError(f"{name}: got {value!r}{hint_text}, wanted one of {wanted}")
+        raise InputError(f"{name}: got {_short(value)}{hint_text}, wanted one of {wanted}")
     if origin in (Union, types.UnionType):
+        if value is None and type(None) in options:
+            return None
+        inner = [option for option in options if option is not type(None)]
+        if len(inner) == 1 and dataclasses.is_dataclass(inner[0]):
+            return _convert(inner[0], value, name)
         for option in options:
             try:
                 return _convert(option, value, name)
@@ -171,7 +260,7 @@ def _convert(hint: Any, value: Any, name: str) -> Any:  # noqa: ANN401
         return Path(value)
     if hint in (int, float, str, bool) and type(value) is hint:
         return value
-    raise InputError(f"{name}: got {value!r}, wanted {_describe(hint)}")
+    raise InputError(f"{name}: got {_short(value)}, wanted {_describe(hint)}")
 
 
 def _convert_tuple(options: tuple[Any, ...], value: list[Any] | tuple[Any, ...], name: str) -> Any:  # noqa: ANN401

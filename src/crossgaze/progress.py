@@ -3,8 +3,52 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
+
+
+class Pace:
+    """How fast work goes and how long it will take, from its first report on.
+
+    What the first report counts as done was done before (a run that goes on), so it is not part of
+    the pace. Time after the last report is not either: work is reported in groups, and between two
+    of them the pace would seem to fall.
+
+    Example:
+        >>> seconds = iter([10.0, 14.0])
+        >>> pace = Pace(lambda: next(seconds))
+        >>> pace.step(100, 120), pace.step(110, 120)
+        (None, None)
+        >>> pace.rate, pace.seconds_left
+        (2.5, 4.0)
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._first: tuple[int, float] | None = None
+        self._last = (0, 0.0)
+        self._total = 0
+
+    def step(self, done: int, total: int) -> None:
+        """Report that `done` of `total` are done."""
+        self._last, self._total = (done, self._clock()), total
+        self._first = self._first or self._last
+
+    @property
+    def rate(self) -> float | None:
+        """How many a second; None before there is anything to tell it from."""
+        if self._first is None:
+            return None
+        done, seconds = (last - first for last, first in zip(self._last, self._first, strict=True))
+        return done / seconds if done > 0 and seconds > 0 else None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How long the rest takes at this pace; None as long as there is none."""
+        rate = self.rate
+        return None if rate is None else max(self._total - self._last[0], 0) / rate
 
 
 @contextmanager
@@ -13,47 +57,44 @@ def progress_bar(label: str, unit: str = "images") -> Iterator[Callable[[int, in
 
     Nothing is drawn when stderr is not a terminal.
 
+    Args:
+        label: what is being done.
+        unit: what is counted; "" shows no rate.
+
     Example:
         ```python
         with progress_bar("Extracting") as step:
             extract(photos, out, on_progress=step)
         ```
     """
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         yield lambda done, total: None
         return
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        ProgressColumn,
-        Task,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-    from rich.text import Text
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    class Rate(ProgressColumn):
-        def render(self, task: Task) -> Text:
-            speed = task.finished_speed or task.speed
-            return Text("" if speed is None else f"{speed:,.1f} {unit}/s")
-
+    # Rich's own rate and time come from the gaps between its samples: nothing after one group of
+    # work, and the resumed part of a run taken for speed.
+    pace = Pace()
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        Rate(),
-        TimeRemainingColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TextColumn("{task.fields[left]}"),
     )
     with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(label, total=None)
-        first: list[int] = []
+        task = bar.add_task(label, total=None, rate="", left="")
 
         def step(done: int, total: int) -> None:
-            if not first:  # work resumed from disk must not count into the rate
-                first.append(done)
-                bar.update(task, total=total)
-            bar.update(task, completed=done)
+            pace.step(done, total)
+            rate, left = pace.rate, pace.seconds_left
+            bar.update(
+                task,
+                completed=done,
+                total=total,
+                rate="" if rate is None or not unit else f"{rate:,.1f} {unit}/s",
+                left="" if left is None else f"{timedelta(seconds=round(left))} left",
+            )
 
         yield step

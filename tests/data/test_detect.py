@@ -18,6 +18,21 @@ def test_what_is_there_tells(tmp_path):
     assert not holds_questions(tmp_path / "coco.json")
 
 
+def test_vqas_files_are_questions(tmp_path):
+    path = tmp_path / "v2_mscoco_train2014_annotations.json"
+    path.write_text(json.dumps({"annotations": [{"question_id": 1}]}))
+    assert holds_questions(path)  # its reader says that it is the answers
+    assert holds_questions(tmp_path)
+    (tmp_path / "v2_OpenEnded_mscoco_train2014_questions.json").write_text("{}")
+    assert holds_questions(tmp_path)
+    (tmp_path / "captions.csv").write_text("image,caption\na.jpg,a cat\n")
+    with pytest.raises(
+        InputError, match=r"holds captions \(own\) and questions \(vqa\), say which"
+    ):
+        holds_questions(tmp_path)
+    assert holds_questions(tmp_path, "vqa")
+
+
 def test_a_format_decides(tmp_path):
     assert holds_questions(tmp_path, "daquar")
     assert not holds_questions(tmp_path, "flickr8k")

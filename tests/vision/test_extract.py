@@ -28,7 +28,7 @@ class Shrink(Backbone):
     """A 'network' that averages 32 x 32 pixels: fast, and a hand can check what it gives."""
 
     def __init__(self):
-        super().__init__("shrink", width=3, stride=32, size=64, mean=(0.0,) * 3, scale=(1.0,) * 3)
+        super().__init__("shrink", width=3, stride=32, mean=(0.0,) * 3, scale=(1.0,) * 3)
         self.seen = []
 
     def features(self, x):
@@ -204,8 +204,12 @@ def test_a_failing_disk_is_an_error_and_the_store_stays_whole(tmp_path, photos, 
     for number in range(70):
         Image.new("RGB", (8, 8)).save(photos / "more" / f"x{number}.png")
 
+    real = os.pwrite
+
     def full(handle, data, offset):
-        raise OSError(28, "No space left on device")
+        if len(data) > 100:  # the note of what is being written still fits
+            raise OSError(28, "No space left on device")
+        return real(handle, data, offset)
 
     monkeypatch.setattr(os, "pwrite", full)
     with pytest.raises(OSError, match="No space left"):
@@ -241,6 +245,84 @@ def test_a_killed_extraction_goes_on_to_the_same_store(tmp_path):
     assert ours.ids == whole.ids
     np.testing.assert_allclose(ours.features, whole.features, atol=2e-3)
     assert verify(tmp_path / "s").sound
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"size": 64}, "made with size = 256, now it is 64"),
+        ({"fit": "keep"}, "made with fit = 'stretch', now it is 'keep'"),
+    ],
+)
+def test_another_way_is_refused(tmp_path, photos, change, message):
+    extract(photos, tmp_path / "s", ExtractConfig(grid=1), backbone=Shrink())
+    with pytest.raises(InputError, match=message):
+        extract(photos, tmp_path / "s", ExtractConfig(grid=1, **change), backbone=Shrink())
+
+
+def test_another_backbone_or_preprocessing_is_refused(tmp_path, photos):
+    extract(photos, tmp_path / "s", ExtractConfig(grid=1), backbone=Shrink())
+    other = Shrink()
+    other.name = "other"
+    with pytest.raises(InputError, match="made with backbone = 'shrink', now it is 'other'"):
+        extract(photos, tmp_path / "s", ExtractConfig(grid=1), backbone=other)
+    other = Shrink()
+    other.mean += 1
+    with pytest.raises(InputError, match="made with weights = "):
+        extract(photos, tmp_path / "s", ExtractConfig(grid=1), backbone=other)
+
+
+def test_sizes_off_the_stride_are_refused(tmp_path, photos):
+    with pytest.raises(InputError, match="size: got 260, wanted a multiple of 32 for shrink"):
+        extract(photos, tmp_path / "s", ExtractConfig(size=260), backbone=Shrink())
+    assert not (tmp_path / "s").exists()
+
+
+def test_choices_that_are_none_are_refused():
+    with pytest.raises(InputError, match="fit: got 'bogus', wanted stretch or keep"):
+        ExtractConfig(fit="bogus")
+    with pytest.raises(InputError, match="dtype: got 'float64', wanted float16 or float32"):
+        ExtractConfig(dtype="float64")
+
+
+def test_another_shard_of_the_same_folder_is_refused(tmp_path, photos):
+    config = ExtractConfig(grid=1)
+    extract(photos, tmp_path / "s", config, shard=Shard(1, 3), backbone=Shrink())
+    with pytest.raises(InputError, match="holds shard 1/3, now it is 2/3"):
+        extract(photos, tmp_path / "s", config, shard=Shard(2, 3), backbone=Shrink())
+    with pytest.raises(InputError, match="holds shard 1/3, now it is 1/1"):
+        extract(photos, tmp_path / "s", config, backbone=Shrink())
+
+
+def test_settings_reach_the_photographs(tmp_path, photos):
+    (tmp_path / "outside.png").write_bytes((photos / "more" / "01.png").read_bytes())
+    (photos / "link.png").symlink_to(tmp_path / "outside.png")
+    config = ExtractConfig(grid=1, follow_links=True, max_pixels=45 * 30)
+    report = extract(photos, tmp_path / "s", config, backbone=Shrink())
+    assert report.photos == 13
+    assert len(report.unreadable) == 6  # those that are more than 45 pixels wide
+    assert "wanted at most 1,350" in report.unreadable[0][1]
+
+
+def test_a_backbone_in_training_mode_is_not_trained(tmp_path, photos):
+    network = Shrink().train()
+    extract(photos, tmp_path / "s", ExtractConfig(grid=1), backbone=network)
+    assert not network.training
+
+
+def test_the_report_of_a_stopped_run_says_what_was_done(tmp_path, photos):
+    for number in range(70):
+        Image.new("RGB", (8, 8)).save(photos / f"x{number}.png")
+
+    def stop(done, total):
+        if done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        extract(photos, tmp_path / "s", ExtractConfig(grid=1), backbone=Shrink(), on_progress=stop)
+    saved = json.loads((tmp_path / "s" / "report.json").read_text())
+    assert saved["extracted"] == len(RegionStore(tmp_path / "s")) == 32
+    assert not saved["finished"]
 
 
 @needs_shared

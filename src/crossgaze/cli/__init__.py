@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
@@ -59,8 +58,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = int(stop.code or 0)
     except BrokenPipeError:  # `crossgaze ... | head`
         code = 0
-    except (Exception, KeyboardInterrupt) as error:
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 (a traceback helps no user)
         if is_unexpected(error) and os.environ.get("CROSSGAZE_DEBUG"):
+            import traceback
+
             traceback.print_exc()
         code, line = explain(error, words)
         complain(line)

@@ -13,9 +13,14 @@ Examples:
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 from crossgaze.cli.output import add_json, print_json, print_table, say
+from crossgaze.errors import InputError, require_folder
+
+if TYPE_CHECKING:
+    from crossgaze.data.captions.captioned import CaptionedImages
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--vocabulary", metavar="FILE", help="write a vocabulary of the training captions"
     )
     parser.add_argument(
-        "--min-count", metavar="N", type=int, default=4, help="of that many occurrences (default 4)"
+        "--min-count", metavar="N", type=int, help="of that many occurrences (default 4)"
     )
     add_json(parser)
 
@@ -45,6 +50,8 @@ def run(args: argparse.Namespace) -> int:
     from crossgaze.data.detect import holds_questions
 
     asked = holds_questions(args.source, args.format) or args.annotations is not None
+    if args.min_count is not None and args.vocabulary is None:
+        raise InputError("min-count: goes with --vocabulary, which is not given")
     described = _questions(args) if asked else _captions(args)
     if args.json:
         print_json(described)
@@ -71,24 +78,44 @@ def _cell(value: object) -> str:
 def _captions(args: argparse.Namespace) -> dict[str, Any]:
     from crossgaze.data.captions.reading import read_captions
 
+    if args.vocabulary is not None:
+        require_folder(Path(args.vocabulary).parent, "a folder to write the vocabulary to")
     captioned = read_captions(args.source, images=args.images, format=args.format)
     described: dict[str, Any] = dict(captioned.describe())
-    if args.entities:
+    if args.vocabulary is not None:
+        described["vocabulary"] = _write_vocabulary(args, captioned)
+    if args.entities is not None:
         from crossgaze.data.entities.alignment import align
         from crossgaze.data.entities.archive import Entities
 
-        described["entities"] = align(captioned, Entities.open(args.entities)).describe()
-    if args.vocabulary:
-        from crossgaze.data.text.vocabulary import Vocabulary
-
-        vocabulary = Vocabulary.build(captioned.split("train").captions, args.min_count)
-        vocabulary.save(args.vocabulary)
-        described["vocabulary"] = {"file": args.vocabulary, "words": len(vocabulary)}
+        entities = Entities.open(args.entities)
+        aligned = align(captioned, entities).describe()
+        left_out = [*map(str, entities.left_out), *cast(list[str], aligned.pop("left_out"))]
+        described["left_out"] += [f"entities: {entry}" for entry in left_out]
+        described["entities"] = aligned
     return described
+
+
+def _write_vocabulary(args: argparse.Namespace, captioned: CaptionedImages) -> dict[str, object]:
+    from crossgaze.data.text.vocabulary import Vocabulary
+
+    if "train" not in captioned.splits:
+        splits = ", ".join(sorted(set(captioned.splits) - {""})) or "no splits at all"
+        raise InputError(
+            f"{args.source}: vocabulary: wanted a train split to take the words from, "
+            f"the set has {splits}"
+        )
+    min_count = 4 if args.min_count is None else args.min_count
+    vocabulary = Vocabulary.build(captioned.split("train").captions, min_count)
+    vocabulary.save(args.vocabulary)
+    return {"file": args.vocabulary, "words": len(vocabulary)}
 
 
 def _questions(args: argparse.Namespace) -> dict[str, Any]:
     from crossgaze.data.questions.reading import read_questions
 
+    for option in ("vocabulary", "entities"):
+        if getattr(args, option) is not None:
+            raise InputError(f"{option}: goes with captions, {args.source} holds questions")
     found = read_questions(args.source, args.annotations, args.images, args.format)
     return dict(found.describe())

@@ -28,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "settings",
         metavar="key=value",
         nargs="*",
+        default=[],  # without it argparse calls them required
         help="any setting of ExtractConfig, such as fit=keep dtype=float32 workers=4",
     )
     parser.add_argument("--recipe", metavar="FILE", help="settings from a YAML file")
@@ -65,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     given = [f"{name}={getattr(args, name)}" for name in FLAGS if getattr(args, name) is not None]
     given += ["follow_links=true"] if args.follow_links else []
     config = load_recipe(ExtractConfig, args.recipe, [*given, *args.settings])
-    shard = Shard.parse(args.shard) if args.shard else None
+    shard = Shard.parse(args.shard) if args.shard is not None else None
     with progress_bar("Extracting", "photographs") as step:
         report = extract(args.photos, args.out, config, shard=shard, on_progress=step)
     store = RegionStore(args.out).describe()

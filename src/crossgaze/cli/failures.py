@@ -23,7 +23,7 @@ _OF_THE_MACHINE = frozenset(
     (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 )
 _NEEDS_LESS = {"extract": "; try a smaller batch= or size=, or fewer workers="}
-_LONGEST = 500  # signs of a foreign message that are shown
+LONGEST = 500  # signs of a foreign message that are shown
 
 
 def explain(error: BaseException, words: Sequence[str]) -> tuple[int, str]:
@@ -74,27 +74,25 @@ def _is_out_of_memory(error: BaseException) -> bool:
 
 
 def _is_given(filename: object, words: Sequence[str]) -> bool:
-    """Tell whether a path is one that the user gave, or lies on the way to it, in or beside it.
+    """Tell whether a path is one that the user gave, lies in it or on the way to it.
 
-    Beside: a file is written under another name first.
+    Or beside it under a longer name: a file is written so before it gets its own.
     """
     if not isinstance(filename, str | bytes | os.PathLike):
         return False
-    path = _absolute(os.fsdecode(filename))
+    path = Path(os.path.realpath(os.fsdecode(filename)))
     for word in words:
         for text in {word, word.partition("=")[2]} - {""}:
-            given = _absolute(text)
+            given = Path(os.path.realpath(text))
             if path.is_relative_to(given) or given.is_relative_to(path):
                 return True
-            if path.parent == given.parent:
+            if path.parent == given.parent and given.name in path.name:
                 return True
     return False
 
 
-def _absolute(text: str) -> Path:
-    return Path(os.path.abspath(text))  # noqa: PTH100 (`..` goes, links stay as they were typed)
-
-
 def _one_line(message: object) -> str:
     line = "\\n".join(str(message).splitlines())
-    return line if len(line) <= _LONGEST or isinstance(message, InputError) else line[:_LONGEST] + "..."
+    return (
+        line if isinstance(message, InputError) or len(line) <= LONGEST else f"{line[:LONGEST]}..."
+    )

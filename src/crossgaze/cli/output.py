@@ -17,8 +17,9 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def print_json(value: Any) -> None:  # noqa: ANN401 (JSON is Any)
-    """Print a value as JSON."""
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    """Print a value as JSON, in escapes where stdout could not hold the text itself."""
+    plain = (sys.stdout.encoding or "").lower().startswith("utf")
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=not plain) + "\n")
 
 
 def print_table(

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 
 from crossgaze.cli.output import add_json, print_json, print_table, readable_bytes, say
+from crossgaze.errors import InputError, require_folder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,6 +58,10 @@ def _verify(args: argparse.Namespace) -> int:
     from crossgaze.data.regions.verify import verify
     from crossgaze.progress import progress_bar
 
+    folder = require_folder(args.store, "a region store")
+    # Damage is a finding (code 1); a folder that is something else is a wrong argument (code 2).
+    if not (folder / "head.json").exists():
+        raise InputError(f"{folder}: is not a region store, it has no head.json")
     with progress_bar("Verifying") as step:
         found = verify(args.store, on_progress=step)
     if args.json:

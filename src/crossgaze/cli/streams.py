@@ -10,15 +10,16 @@ from pathlib import Path
 
 
 def open_output() -> None:
-    """Let stdout and stderr take any text, whatever they are.
+    r"""Let stdout and stderr take any text, whatever they are.
 
-    What a terminal's encoding lacks is printed as `\\xe9`; a stream that the shell has closed
+    What a terminal's encoding lacks is printed as `\xe9`; a stream that the shell has closed
     (`>&-`) swallows what is written.
     """
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
-            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))
+            nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (for good)
+            setattr(sys, name, nowhere)
         elif isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 

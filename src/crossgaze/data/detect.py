@@ -29,7 +29,7 @@ def holds_questions(source: str | Path, format: str | None = None) -> bool:  # n
             )
         return format in questions.FORMATS
     try:
-        captions.detect_format(source)
+        as_captions = captions.detect_format(source)
     except InputError as unlike_captions:
         try:
             questions.detect_format(source)
@@ -38,4 +38,16 @@ def holds_questions(source: str | Path, format: str | None = None) -> bool:  # n
                 raise InputError(f"{source}: no such file or folder, wanted a data set") from None
             raise unlike_captions from None
         return True
+    if Path(source).is_dir() and (as_questions := _question_format(source)):
+        raise InputError(
+            f"{source}: holds captions ({as_captions}) and questions ({as_questions}), say which "
+            "are meant with format"
+        )
     return False
+
+
+def _question_format(source: str | Path) -> str | None:
+    try:
+        return questions.detect_format(source)
+    except InputError:
+        return None

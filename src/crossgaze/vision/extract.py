@@ -7,12 +7,12 @@ finished first. A run that was stopped goes on where it was.
 
 from __future__ import annotations
 
+import json
 import os
 import time
 import zlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,8 +29,8 @@ from crossgaze.files import write_json
 from crossgaze.vision.backbones import Backbone, load_backbone
 from crossgaze.vision.grid import grid_boxes
 from crossgaze.vision.listing import list_photos
-from crossgaze.vision.photos import MAX_PIXELS, read_photo
-from crossgaze.vision.pipeline import extract_groups
+from crossgaze.vision.photos import MAX_PIXELS, Photo, read_photo
+from crossgaze.vision.pipeline import PixelBudget, extract_groups
 
 FIELDS = ("counts", "boxes", "sizes", "stamps")
 
@@ -51,7 +51,7 @@ class ExtractConfig:
         workers: threads; None takes one a core.
         device: "cpu", "cuda", "cuda:1", "mps"; "auto" takes a GPU where there is one.
         max_pixels: photographs with more are refused before they are decoded.
-        follow_links: whether symbolic links that lead out of the folder are followed.
+        follow_links: whether symbolic links are followed, also out of the folder.
     """
 
     backbone: str = "efficientnet-lite2"
@@ -76,6 +76,12 @@ class ExtractConfig:
         for name, (value, low, high) in bounds.items():
             if value is not None and not low <= value <= high:
                 raise InputError(f"{name}: got {value}, wanted {low} to {high}")
+        for name, text, known in (
+            ("fit", self.fit, ("stretch", "keep")),
+            ("dtype", self.dtype, ("float16", "float32")),
+        ):
+            if text not in known:
+                raise InputError(f"{name}: got {text!r}, wanted {' or '.join(known)}")
 
 
 @dataclass(frozen=True)
@@ -181,8 +187,12 @@ def extract(
     listing = list_photos(photos, follow_links=config.follow_links)
     names = [name for name in listing.names if name in shard]
     device = _device(config.device)
-    model = (backbone or load_backbone(config.backbone, config.weights)).to(device)
+    model = (backbone or load_backbone(config.backbone, config.weights)).to(device).eval()
     size = config.size or model.stride * (config.grid if config.grid >= 7 else 8)
+    if size % model.stride:
+        # Else the last cells of the map would lie half outside, and boxes would not fit features.
+        raise InputError(f"size: got {size}, wanted a multiple of {model.stride} for {model.name}")
+    _require_same_shard(Path(out), shard)
     made_by = {
         "regions": "grid",
         "grid": config.grid,
@@ -212,9 +222,19 @@ def extract(
         )
         report.save(Path(out))
         todo = [name for name in names if name not in already]
-        read = partial(read_photo, size=size, fit=config.fit, max_pixels=config.max_pixels)
+
+        def read(path: Path, budget: PixelBudget) -> Photo:
+            return read_photo(
+                path,
+                size,
+                fit=config.fit,
+                multiple=model.stride,
+                max_pixels=config.max_pixels,
+                budget=budget,
+            )
+
         batch = config.batch or default_batch(device)
-        workers = config.workers or len(os.sched_getaffinity(0))
+        workers = config.workers or cores()
         groups = extract_groups(
             listing.root, todo, read, model, grid=config.grid, batch=batch, workers=workers
         )
@@ -222,28 +242,32 @@ def extract(
         started, done = time.perf_counter(), len(already)
         if on_progress:
             on_progress(done, len(names))
-        for group in groups:
-            boxes = [grid_boxes(config.grid, *size) for size in group.sizes.tolist()]
-            writer.append(
-                group.names,
-                group.features,
-                boxes=np.array(boxes),
-                sizes=group.sizes,
-                stamps=group.stamps,
+        finished = False
+        try:
+            for group in groups:
+                boxes = [grid_boxes(config.grid, *size) for size in group.sizes.tolist()]
+                writer.append(
+                    group.names,
+                    group.features,
+                    boxes=np.array(boxes),
+                    sizes=group.sizes,
+                    stamps=group.stamps,
+                )
+                unreadable += group.unreadable
+                done += len(group.names) + len(group.unreadable)
+                if on_progress:
+                    on_progress(done, len(names))
+            finished = True
+        finally:
+            report = replace(
+                report,
+                extracted=len(writer.ids & set(todo)),
+                unreadable=tuple(unreadable),
+                seconds=round(time.perf_counter() - started, 3),
+                finished=finished,
             )
-            unreadable += group.unreadable
-            done += len(group.names) + len(group.unreadable)
-            if on_progress:
-                on_progress(done, len(names))
-        report = replace(
-            report,
-            extracted=len(todo) - len(unreadable),
-            unreadable=tuple(unreadable),
-            seconds=round(time.perf_counter() - started, 3),
-            finished=True,
-        )
-        report.save(Path(out))
-    if names and not len(RegionStore(out)):
+            report.save(Path(out))
+    if names and not len(RegionStore(out)) and shard.total == 1:
         name, reason = unreadable[0]
         raise InputError(
             f"{photos}: none of the {len(names)} photographs could be read; {name}: {reason}"
@@ -258,12 +282,32 @@ def default_batch(device: torch.device) -> int:
 
 def _device(name: str) -> torch.device:
     if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
+        gpus = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+        name = next((gpu for gpu, there in gpus.items() if there), "cpu")
     try:
-        return torch.zeros(0, device=name).device
-    except (RuntimeError, AssertionError) as error:
+        torch.zeros(1, device=name).cpu()
+        return torch.device(name)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
         first = str(error).splitlines()[0]
         raise InputError(f"device: {name!r} cannot be used here: {first}") from None
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # macOS does not tell
+        return os.cpu_count() or 1
+
+
+def _require_same_shard(out: Path, shard: Shard) -> None:
+    """Refuse to put one shard into the store of another."""
+    try:
+        found = json.loads((out / "report.json").read_text("utf-8"))["shard"] or "1/1"
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    if found != str(shard):
+        raise InputError(f"{out}: holds shard {found}, now it is {shard}; take another folder")
 
 
 def _changed(store: RegionStore, root: Path, names: frozenset[str]) -> tuple[str, ...]:

@@ -9,8 +9,8 @@ import os
 import stat
 import threading
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
@@ -106,6 +106,7 @@ def read_photo(
     fit: str = "stretch",
     multiple: int = 32,
     max_pixels: int = MAX_PIXELS,
+    budget: Callable[[int], AbstractContextManager[None]] | None = None,
 ) -> Photo:
     """Read one photograph as upright RGB. Safe to call from many threads.
 
@@ -125,6 +126,8 @@ def read_photo(
             sides to the nearest `multiple`, at least one.
         multiple: see `fit`.
         max_pixels: how many pixels (width times height) a photograph may have, inclusive.
+        budget: entered with the number of pixels while they are decoded, so that many threads can
+            share out the memory.
 
     Raises:
         PhotoError: for anything that is not a whole photograph, whatever its bytes. Bytes inside
@@ -156,7 +159,8 @@ def read_photo(
             image = reader(io.BytesIO(data))
             width, height = image.size
             if width * height <= max_pixels:
-                return _decode(image, size, fit, multiple)
+                with nullcontext() if budget is None else budget(width * height):
+                    return _decode(image, size, fit, multiple)
         # A decoder fed with broken bytes raises nearly anything: OSError, SyntaxError, ValueError,
         # struct.error, zlib.error, EOFError, AssertionError, MemoryError, ...
         except Exception as error:

@@ -12,19 +12,20 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from crossgaze.errors import InputError
 from crossgaze.vision.backbones import Backbone
 from crossgaze.vision.grid import pool_grid
 from crossgaze.vision.photos import Photo, PhotoError
 
+PIXELS = 150_000_000  # being decoded at once by all threads together; 10-15 bytes of memory each
 GROUP = 32  # photographs that one thread takes at a time, written and acknowledged together
 
 
@@ -47,10 +48,43 @@ class Group:
     unreadable: tuple[tuple[str, str], ...]
 
 
+class PixelBudget:
+    """Lets threads decode together while their photographs have so many pixels in all, else waits.
+
+    Many cores that each decode a photograph of 100 megapixels would not fit into memory. A single
+    photograph may always be decoded, however large.
+
+    Example:
+        ```python
+        budget = PixelBudget(150_000_000)
+        with budget(width * height):
+            decode()
+        ```
+    """
+
+    def __init__(self, pixels: int) -> None:
+        self._free = self._all = pixels
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def __call__(self, pixels: int) -> Iterator[None]:
+        """Hold `pixels` of the budget for the block."""
+        pixels = min(pixels, self._all)
+        with self._changed:
+            self._changed.wait_for(lambda: self._free >= pixels)
+            self._free -= pixels
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._free += pixels
+                self._changed.notify_all()
+
+
 def extract_groups(
     root: Path,
     names: Sequence[str],
-    read: Callable[[Path], Photo],
+    read: Callable[[Path, PixelBudget], Photo],
     model: Backbone,
     *,
     grid: int,
@@ -62,35 +96,37 @@ def extract_groups(
     Args:
         root: the folder that the names are relative to.
         names: the photographs.
-        read: gives a photograph resized to what the network takes.
+        read: gives a photograph resized to what the network takes, decoded within a budget.
         model: the backbone, on its device.
         grid: g.
         batch: photographs a forward pass.
         workers: threads.
     """
     # A GPU takes one batch at a time anyway; the threads then share out the decoding.
-    turn = threading.Lock() if model.mean.device.type != "cpu" else None
+    turn = threading.Lock() if model.mean.device.type != "cpu" else nullcontext()
+    stop = threading.Event()
+    budget = PixelBudget(PIXELS)
 
     def work(names: Sequence[str]) -> Group:
         photos, stamps, done, unreadable = [], [], [], []
         for name in names:
+            if stop.is_set():
+                raise _StoppedError
             path = root / name
             try:
                 status = path.stat()
-                photos.append(read(path))
+                photos.append(read(path, budget))
             except PhotoError as error:
+                _require_there(root)
                 unreadable.append((name, error.reason))
             except OSError as error:
+                _require_there(root)
                 unreadable.append((name, error.strerror or str(error)))
             else:
                 done.append(name)
                 stamps.append((status.st_size, status.st_mtime_ns))
-        compute = partial(grid_regions, photos, model, grid, batch)
-        if turn is None:
-            features = compute()
-        else:
-            with turn:
-                features = compute()
+        with turn:
+            features = grid_regions(photos, model, grid, batch, stop)
         sizes = [(photo.width, photo.height) for photo in photos]
         return Group(
             tuple(done),
@@ -100,7 +136,7 @@ def extract_groups(
             tuple(unreadable),
         )
 
-    group = max(GROUP, batch)
+    group = max(GROUP, 4 * batch)  # more than a batch, so that shapes find their like
     with _single_threaded() as initializer:
         pool = ThreadPoolExecutor(workers, "extract", initializer)
         waiting: deque[Future[Group]] = deque()
@@ -112,11 +148,26 @@ def extract_groups(
             while waiting:
                 yield waiting.popleft().result()
         finally:
+            stop.set()
             pool.shutdown(cancel_futures=True)
 
 
+class _StoppedError(Exception):
+    """The extraction was given up while this thread was at work; nobody waits for its result."""
+
+
+def _require_there(root: Path) -> None:
+    """Tell a photograph that cannot be read from a folder that has gone away."""
+    if not root.is_dir():
+        raise InputError(f"{root}: is gone, its photographs were being read") from None
+
+
 def grid_regions(
-    photos: Sequence[Photo], model: Backbone, grid: int, batch: int
+    photos: Sequence[Photo],
+    model: Backbone,
+    grid: int,
+    batch: int,
+    stop: threading.Event | None = None,
 ) -> npt.NDArray[np.float32]:
     """Run the network over photographs, in batches of one shape.
 
@@ -125,6 +176,7 @@ def grid_regions(
         model: the backbone, on its device.
         grid: g.
         batch: photographs a forward pass.
+        stop: set when nobody wants the result any more.
 
     Returns:
         (B, g * g, d) features.
@@ -136,9 +188,16 @@ def grid_regions(
     with torch.inference_mode():
         for rows in shapes.values():
             for start in range(0, len(rows), batch):
+                if stop is not None and stop.is_set():
+                    raise _StoppedError
                 chosen = rows[start : start + batch]
                 pixels = np.stack([photos[row].pixels for row in chosen])  # (b, H, W, 3)
                 maps = model(torch.from_numpy(pixels).to(features.device))  # (b, d, h, w)
+                if maps.shape[:2] != (len(chosen), model.width):
+                    raise InputError(
+                        f"backbone {model.name!r}: gave features of shape {tuple(maps.shape)}, "
+                        f"wanted ({len(chosen)}, {model.width}, h, w)"
+                    )
                 features[chosen] = pool_grid(maps, grid)
     return features.cpu().numpy()
 

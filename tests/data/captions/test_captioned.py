@@ -149,6 +149,18 @@ def test_in_folder_leaves_out_and_counts(tmp_path):
     assert toy(images=("a.jpg", "sub/b.jpg", "readme.txt")).in_folder(tmp_path).left_out == ()
 
 
+def test_in_folder_counts_files_beside_the_named_ones(tmp_path):
+    for name in ("sub/a.jpg", "sub/b.jpg", "sub/new.jpg", "other/far.jpg", "top.gif", "c.jpg"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    named = toy(images=("sub/a.jpg", "sub/b.jpg", "c.jpg"))
+    (left,) = named.in_folder(tmp_path, count_unnamed=True).left_out
+    assert (left.count, left.examples) == (2, ("sub/new.jpg", "top.gif"))
+    (left,) = named.in_folder(tmp_path, count_unnamed=True, silent=["top.gif"]).left_out
+    assert left.examples == ("sub/new.jpg",)
+    assert named.in_folder(tmp_path).left_out == ()
+
+
 def test_in_folder_refuses(tmp_path):
     (tmp_path / "a.jpg").touch()
     message = "2 of the 3 images of toy have no file there, the first is 'b.jpg'"

@@ -83,6 +83,18 @@ def test_images_folder(tmp_path):
     assert read_coco(path).folder is None
 
 
+def test_image_files_that_no_caption_names_are_counted_once(tmp_path):
+    path = write(tmp_path / "captions_val2014.json", {1: "a.jpg", 2: "silent.jpg"}, [(1, "x")])
+    (tmp_path / "val2014").mkdir()
+    for name in ("a.jpg", "silent.jpg", "new.jpg"):
+        (tmp_path / "val2014" / name).touch()
+    found = read_coco(path, images=tmp_path)
+    assert [str(left) for left in found.left_out] == [
+        "1 images without a caption (val2014/silent.jpg)",
+        f"1 image files in {tmp_path} that no caption names (val2014/new.jpg)",
+    ]
+
+
 def test_silent_images_and_blank_captions_are_counted(tmp_path):
     path = write(
         tmp_path / "captions_train.json",

@@ -31,7 +31,12 @@ def test_splits_and_captions(tmp_path):
     assert found.images == ("a.jpg", "b.jpg", "c.jpg", "d.jpg")
     assert found.splits == ("train", "dev", "test", "train")
     assert found.captions_of(0) == ("A cat.", "Cats!")
-    assert read_karpathy(path, restval="restval").splits == ("train", "dev", "test", "restval")
+    assert found.notes == (
+        "1 images of the split restval are added to train; restval='restval' keeps them apart",
+    )
+    apart = read_karpathy(path, restval="restval")
+    assert apart.splits == ("train", "dev", "test", "restval")
+    assert apart.notes == read_karpathy(write(tmp_path, entry("a.jpg"))).notes == ()
     assert read_karpathy(write(tmp_path, entry("a.jpg"))).name == "dataset_toy"
 
 
@@ -45,12 +50,15 @@ def test_filepath_counts_only_where_its_folder_is(tmp_path):
     )
     images = tmp_path / "images"
     (images / "val2014").mkdir(parents=True)
-    for name in ("val2014/a.jpg", "b.jpg", "c.jpg"):
+    for name in ("val2014/a.jpg", "b.jpg", "c.jpg", "val2014/extra.jpg"):
         (images / name).touch()
     found = read_karpathy(path, images=images)
     assert found.images == ("val2014/a.jpg", "b.jpg", "c.jpg")
     assert found.folder == images
-    assert [entry.examples for entry in found.left_out] == [("val2014/gone.jpg",)]
+    assert [str(left) for left in found.left_out] == [
+        f"1 images without a file in {images} (val2014/gone.jpg)",
+        f"1 image files in {images} that no caption names (val2014/extra.jpg)",
+    ]
 
 
 def test_the_same_name_in_two_folders_is_two_images(tmp_path):

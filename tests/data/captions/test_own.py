@@ -81,6 +81,15 @@ def test_where_images_are_looked_for(tmp_path):
     assert read_own(path, images=tmp_path).images == ("a.jpg", "sub/b.jpg")
 
 
+def test_image_files_that_no_line_names_are_counted(tmp_path):
+    path = put(tmp_path, "image,caption\na.jpg,One\n")
+    for name in ("a.jpg", "b.jpg", "c.JPG"):
+        (tmp_path / name).touch()
+    assert [str(left) for left in read_own(path).left_out] == [
+        f"2 image files in {tmp_path} that no caption names (b.jpg, c.JPG)"
+    ]
+
+
 @pytest.mark.parametrize(
     ("row", "message"),
     [

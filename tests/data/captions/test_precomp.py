@@ -31,7 +31,10 @@ def test_five_captions_an_image_in_order(tmp_path):
     assert found.splits == ("train",) * 3 + ("dev",) * 2
     assert found.captions == tuple(captions("train", 3) + captions("dev", 2))
     assert found.image_of.tolist() == [i for i in range(5) for _ in range(5)]
-    assert (found.left_out, found.notes, found.folder) == ((), (), None)
+    assert (found.left_out, found.folder) == ((), None)
+    assert found.notes == (
+        f"{tmp_path / 'dev_ims.npy'}: each image is stored five times; every fifth row is used",
+    )
 
 
 @given(st.integers(1, 6), st.sampled_from([1, 5]), st.sampled_from(["<f2", "<f4", ">f8"]))
@@ -58,6 +61,62 @@ def test_features_are_never_loaded(tmp_path):
     tracemalloc.stop()
     assert layout.shape == shape
     assert peak < 1_000_000
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (4,)], ids=["regions", "one vector"])
+@pytest.mark.parametrize(("images", "row"), [(1, 4), (3, 6), (500, 3), (500, 2499)])
+def test_a_row_a_caption_must_be_each_image_five_times(tmp_path, shape, images, row):
+    write(tmp_path, "test", images)
+    stored = np.random.default_rng(1).normal(size=(images, *shape)).astype(np.float32)
+    stored[0].flat[0] = np.nan  # equal to itself all the same
+    rows = stored.repeat(5, axis=0)
+    np.save(tmp_path / "test_ims.npy", rows)
+    assert len(read_precomp(tmp_path)) == images
+    rows[row].flat[-1] += 1
+    np.save(tmp_path / "test_ims.npy", rows)
+    start = row // 5 * 5
+    message = f"test_ims.npy: has a row for each caption, but rows {start} and {row} differ; wanted"
+    for read in (read_precomp, lambda folder: precomp_layout(folder, "test")):
+        with pytest.raises(FileFormatError, match=message):
+            read(tmp_path)
+
+
+def test_only_some_rows_are_compared(tmp_path):
+    write(tmp_path, "train", 2_000)
+    rows = np.zeros((10_000, 1, 2), np.float32)
+    np.save(tmp_path / "train_ims.npy", rows)
+    assert precomp_layout(tmp_path, "train").row_step == 5
+    opened = np.load(tmp_path / "train_ims.npy", mmap_mode="r+")
+    for image in range(5):  # wherever they are spread, five neighbours are not all looked at
+        opened[(1_001 + image) * 5] = image + 1
+        assert precomp_layout(tmp_path, "train").row_step == 5
+    for image in range(200):  # but a long stretch of the file is
+        opened[(1_001 + image) * 5] = 1
+    with pytest.raises(FileFormatError, match="differ"):
+        precomp_layout(tmp_path, "train")
+
+
+def test_testall_beside_test_is_said(tmp_path):
+    for split in ("test", "testall"):
+        write(tmp_path, split, 1, rows=1)
+    assert read_precomp(tmp_path).notes == (
+        f"{tmp_path}: testall was left out, for MS-COCO's contains test; ask for it with "
+        "splits='testall', or name the file testall_caps.txt",
+    )
+    assert read_precomp(tmp_path, "testall").notes == ()
+    assert read_precomp(tmp_path, "test").notes == ()
+
+
+def test_features_without_captions_are_counted_or_refused(tmp_path):
+    write(tmp_path, "train", 1, rows=1)
+    for split in ("dev", "extra"):
+        np.save(tmp_path / f"{split}_ims.npy", np.zeros((1, 3, 4), np.float32))
+    assert [str(left) for left in read_precomp(tmp_path).left_out] == [
+        "2 feature files without a file of captions (dev_ims.npy, extra_ims.npy)"
+    ]
+    assert read_precomp(tmp_path, "train").left_out == ()
+    with pytest.raises(InputError, match=r"no dev_caps.txt \(its dev_ims.npy has no captions\)"):
+        read_precomp(tmp_path, "dev")
 
 
 def test_a_python_2_header_is_read_quietly(tmp_path):

@@ -76,6 +76,13 @@ def test_tables_by_other_names(tmp_path, name):
     assert read_captions(tmp_path / name).captions == ("A cat",)
 
 
+def test_vqas_annotations_are_no_captions(tmp_path):
+    path = tmp_path / "v2_mscoco_val2014_annotations.json"
+    path.write_text(json.dumps({"annotations": [{"question_id": 1, "answers": []}]}))
+    with pytest.raises(InputError, match="fits no caption format"):
+        detect_format(path)
+
+
 def test_a_quoted_word_in_a_caption_does_not_mislead(tmp_path):
     tricky = json.loads(json.dumps(COCO))
     tricky["annotations"][0]["caption"] = 'a sign "sentences"'

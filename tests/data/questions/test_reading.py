@@ -50,6 +50,33 @@ def test_vqa_is_detected(vqa, tmp_path):
     assert read_questions(questions, images=tmp_path).folder == tmp_path
 
 
+@pytest.fixture
+def vqa_folder(vqa, tmp_path):
+    folder = tmp_path / "v1"
+    folder.mkdir()
+    for task in ("OpenEnded", "MultipleChoice"):
+        content = vqa[0].read_text().replace("Why?", f"{task}?")
+        (folder / f"{task}_mscoco_train2014_questions.json").write_text(content)
+    (folder / "mscoco_train2014_annotations.json").write_text(vqa[1].read_text())
+    return folder
+
+
+def test_a_folder_of_vqa_is_detected(vqa_folder, vqa):
+    assert detect_format(vqa_folder) == "vqa"
+    (only,) = read_questions(vqa_folder).questions
+    assert (only.text, only.answer) == ("OpenEnded?", "no")
+    (only,) = read_questions(vqa_folder, format="vqa", task="multiple-choice").questions
+    assert (only.text, only.answer) == ("MultipleChoice?", "no")
+    with pytest.raises(InputError, match="annotations: those in the folder are taken"):
+        read_questions(vqa_folder, vqa[1])
+    with pytest.raises(InputError, match=r"task: .*q.JSON has one task, only a folder of VQA's"):
+        read_questions(vqa[0], task="open-ended")
+    with pytest.raises(
+        InputError, match=r"holds annotations \(the answers\), wanted the questions"
+    ):
+        read_questions(vqa_folder / "mscoco_train2014_annotations.json")
+
+
 def test_daquar_is_detected(daquar):
     assert detect_format(daquar) == detect_format(daquar / "all_qa_pairs.txt") == "daquar"
     assert read_questions(daquar).name == "daquar"

@@ -218,6 +218,8 @@ BAD_QUESTIONS = [
     ([question(1, -5)], "questions[0]: 'image_id' is -5, wanted an integer from 0"),
     ([question(1, False)], "questions[0]: 'image_id' is False, wanted an integer from 0"),
     ([question(1, 5, question=7)], "questions[0]: 'question' is 7, wanted a string"),
+    ([question(1, 5), question(2, 5, question=" \n")], "questions[1]: 'question' is blank"),
+    ([question(1, 5, question="\ud800")], "questions[0]: 'question' holds half of a character"),
     (
         [question(1, 5, multiple_choices="ab")],
         "questions[0]: 'multiple_choices' is 'ab', wanted a list of strings",
@@ -290,9 +292,29 @@ def test_bad_annotations_are_named(write, annotations, problem):
 def test_the_two_files_the_wrong_way_round(write):
     asked, noted = write([question(1, 5)], [annotation(1, 5, ["a"])])
     with pytest.raises(
-        FileFormatError, match=r"a\.json: has no list 'questions' \(its keys: annot"
+        FileFormatError, match=r"a\.json: holds annotations \(the answers\), wanted the questions"
     ):
         read_vqa(noted, asked)
+
+
+@pytest.mark.parametrize("subtype", ["../train2014", "a/b", "..", "a..b", "train 2014", "a\\b"])
+def test_a_subtype_that_could_lead_out_of_a_folder(write, subtype):
+    asked, _ = write([question(1, 5)], subtype=subtype)
+    problem = f"{asked}: the top level: 'data_subtype' is {subtype!r}, wanted letters, digits and _"
+    with pytest.raises(FileFormatError, match=re.escape(problem)):
+        read_vqa(asked)
+
+
+def test_questions_and_annotations_of_other_images(write):
+    asked, noted = write([question(1, 5)], [annotation(1, 5, ["a"])], subtype="val2014")
+    for subtype, agrees in [("train2014", False), ("val2014", True), (None, True)]:
+        write([question(1, 5)], subtype=subtype)
+        if agrees:
+            assert len(read_vqa(asked, noted)) == 1
+            continue
+        problem = f"{noted}: the top level: 'data_subtype' is 'val2014', wanted 'train2014', as "
+        with pytest.raises(FileFormatError, match=re.escape(problem)):
+            read_vqa(asked, noted)
 
 
 def test_bad_heads(write, tmp_path):
@@ -322,7 +344,7 @@ drawn_questions = st.builds(
     ),
     st.integers(0, 10**9),
     st.integers(0, 10**6),
-    words.filter(bool),
+    words.filter(str.strip),
     st.lists(words, min_size=1, max_size=10),
     st.sampled_from(["yes/no", "number", "other"]),
     st.lists(words, max_size=4),

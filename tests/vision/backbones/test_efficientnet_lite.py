@@ -1,6 +1,7 @@
 """EfficientNet-Lite against the public package's own network."""
 
 import importlib
+import importlib.machinery
 import warnings
 
 import pytest
@@ -107,9 +108,21 @@ def test_a_missing_package_is_named(monkeypatch):
         EfficientNetLite.pretrained("efficientnet-lite1")
 
 
-def test_broken_weights_are_named(tmp_path, monkeypatch):
+@pytest.mark.parametrize("content", [b"", b"garbage", None])
+def test_broken_weights_are_named(tmp_path, monkeypatch, content):
     path = tmp_path / "efficientnet-lite2-0.pth"
     monkeypatch.setattr(lite, "_weights_file", lambda name: path)
-    torch.save({"a": torch.zeros(1)}, path)
-    with pytest.raises(FileFormatError, match=r"does not hold efficientnet-lite2's weights"):
+    if content is None:
+        torch.save({"a": torch.zeros(1)}, path)
+    else:
+        path.write_bytes(content)
+    with pytest.raises(FileFormatError, match=r"does not (hold|read)"):
+        EfficientNetLite.pretrained()
+
+
+def test_a_package_without_its_file_is_named(tmp_path, monkeypatch):
+    found = importlib.machinery.ModuleSpec("x", None, is_package=True)
+    found.submodule_search_locations = [str(tmp_path)]
+    monkeypatch.setattr(lite.importlib.util, "find_spec", lambda name: found)
+    with pytest.raises(FileFormatError, match=r"has no weights file efficientnet-lite2-\*.pth"):
         EfficientNetLite.pretrained()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -169,13 +169,16 @@ class CaptionedImages:
         *,
         missing: Literal["leave-out", "error"] = "leave-out",
         count_unnamed: bool = False,
+        silent: Collection[str] = (),
     ) -> CaptionedImages:
         """Return the images that have a file in `folder`, which becomes the set's folder.
 
         Args:
             folder: what the image ids are relative to.
             missing: images without a file are left out and counted, or are an error.
-            count_unnamed: also count image files directly in `folder` that no id names.
+            count_unnamed: also count image files that no id names, in `folder` and in the folders
+                below it that ids name.
+            silent: images that a reader has counted already because they have no caption.
 
         Example:
             >>> toy = CaptionedImages.group("toy", {"a.jpg": ["a cat"]}, {})
@@ -184,7 +187,7 @@ class CaptionedImages:
             crossgaze.errors.InputError: no/such: no such folder, wanted the folder of images
         """
         folder = require_folder(folder, "the folder of images")
-        there = _with_file(self.images, folder)
+        there = _files_beside(self.images, folder)
         rows = [i for i, name in enumerate(self.images) if name in there]
         absent = [name for name in self.images if name not in there]
         if absent and (missing == "error" or not rows):
@@ -196,7 +199,7 @@ class CaptionedImages:
         if count_unnamed:
             extra = sorted(
                 name
-                for name in _file_names(folder) - set(self.images)
+                for name in there.difference(self.images, silent)
                 if Path(name).suffix.lower() in IMAGE_SUFFIXES
             )
             left_out += LeftOut.of(f"image files in {folder} that no caption names", extra)
@@ -252,13 +255,9 @@ def _file_names(folder: Path) -> set[str]:
         raise InputError(f"{folder}: cannot be listed: {error.strerror}") from error
 
 
-def _with_file(images: Sequence[str], folder: Path) -> set[str]:
-    """Return those of `images` that are files under `folder`; each folder is listed once."""
-    wanted: dict[str, list[str]] = {}
-    for name in images:
-        wanted.setdefault(name.rpartition("/")[0], []).append(name)
-    there: set[str] = set()
-    for parent, names in wanted.items():
-        files = _file_names(folder / parent)
-        there.update(name for name in names if name.rpartition("/")[2] in files)
+def _files_beside(images: Sequence[str], folder: Path) -> set[str]:
+    """Return the files, named from `folder`, of it and of every folder in which an image lies."""
+    there = _file_names(folder)
+    for parent in {name.rpartition("/")[0] for name in images} - {""}:
+        there.update(f"{parent}/{name}" for name in _file_names(folder / parent))
     return there

@@ -23,7 +23,8 @@ def read_coco(
 
     "val" becomes "dev". An image's id is its `file_name`, or `val2014/file_name` when the file is
     captions_val2014.json and the images folder has a folder `val2014` (the official layout).
-    Images and captions that say nothing (no caption at all, a blank one) are left out and counted.
+    Images and captions that say nothing (no caption at all, a blank one) and image files that no
+    caption names are left out and counted.
 
     Args:
         files_or_folder: one folder with captions_{train,val,test}.json or
@@ -50,7 +51,9 @@ def read_coco(
     if not found.captions:
         raise FileFormatError(files[0][1], "no image has a caption")
     result = CaptionedImages.group("coco", found.captions, found.splits, left_out=left_out)
-    return result if folder is None else result.in_folder(folder)
+    if folder is None:
+        return result
+    return result.in_folder(folder, count_unnamed=True, silent=found.silent)
 
 
 def caption_files(folder: Path) -> list[Path]:

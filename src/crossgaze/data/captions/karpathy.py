@@ -22,7 +22,8 @@ def read_karpathy(
     """Read `images[]` with `filename`, `split` and `sentences[].raw`.
 
     "val" becomes "dev". An image's id is its `filename`, or `filepath/filename` when `images` has
-    a folder `filepath` (MS-COCO's train2014 and val2014). Blank sentences are left out and counted.
+    a folder `filepath` (MS-COCO's train2014 and val2014). Blank sentences, and image files that no
+    entry names, are left out and counted.
 
     Args:
         json: the file.
@@ -68,8 +69,18 @@ def read_karpathy(
         captions,
         splits,
         left_out=LeftOut.of("blank sentences", blank),
+        notes=_restval_note(restval, sum(entry["split"] == "restval" for entry in entries)),
     )
-    return found if folder is None else found.in_folder(folder)
+    return found if folder is None else found.in_folder(folder, count_unnamed=True)
+
+
+def _restval_note(restval: str, count: int) -> tuple[str, ...]:
+    if not count or restval != "train":
+        return ()
+    return (
+        f"{count:,} images of the split restval are added to train; restval='restval' keeps "
+        "them apart",
+    )
 
 
 class _Entries:

@@ -46,7 +46,8 @@ def read_own(
     A table has a header; its columns are image (or filename, file, file_name, image_name), caption
     (or text, sentence, comment) and perhaps split, separated by commas, tabs, semicolons or bars.
     A JSON line is {"image": ..., "caption": "..."} or {"image": ..., "captions": [...]}, perhaps
-    with "split". An image may have several lines; a file named *.jsonl is JSON Lines.
+    with "split". An image may have several lines; a file named *.jsonl is JSON Lines. Image files
+    that no line names are counted in `left_out`.
 
     Args:
         captions_file: the file.
@@ -88,7 +89,7 @@ def read_own(
     found = CaptionedImages.group(path.stem, captions, splits, notes=notes)
     if images is None:
         images = _images_beside(path, captions)
-    return found if images is None else found.in_folder(images, missing=missing)
+    return found if images is None else found.in_folder(images, missing=missing, count_unnamed=True)
 
 
 def _images_beside(path: Path, names: dict[str, list[str]]) -> Path | None:

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tokenize import TokenError
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from crossgaze.data.captions.captioned import CaptionedImages
 from crossgaze.data.left_out import LeftOut
@@ -17,6 +19,7 @@ from crossgaze.errors import FileFormatError, InputError, nearest, require_folde
 
 SPLITS = ("train", "dev", "test", "testall")
 PER_IMAGE = 5
+COMPARED = 20  # images looked at to see that each is stored five times
 # What NumPy raises, by experiment, on a header that is cut off, garbled or absurd.
 _NPY_ERRORS = (ValueError, TypeError, SyntaxError, TokenError, OverflowError, EOFError)
 
@@ -55,7 +58,8 @@ def read_precomp(
 
     Image ids are the lines of `{split}_ids.txt` (one an image, or one a caption) if there is such
     a file, else "split/row". Without `{split}_ims.npy` five captions an image are taken on trust,
-    which `notes` says.
+    which `notes` says. With as many rows as captions, each image must be stored five times: some
+    twenty images spread over the file are compared.
 
     Args:
         folder: a folder such as f30k_precomp.
@@ -76,14 +80,20 @@ def read_precomp(
         raise InputError(f"first is {first}, wanted at least 1")
     captions: dict[str, list[str]] = {}
     split_of: dict[str, str] = {}
-    notes, cut = [], []
-    for split in _wanted(folder, splits):
+    cut: list[str] = []
+    wanted = _wanted(folder, splits)
+    notes, left_out = _not_read(folder, wanted) if splits is None else ([], ())
+    for split in wanted:
         lines = _captions(folder, split)
         layout = _layout(folder, split, len(lines))
         if layout.features is None:
             notes.append(
                 f"{folder} has no {split}_ims.npy, so {split} is taken to have five captions an "
                 f"image: {layout.images:,} images"
+            )
+        if layout.row_step != 1:
+            notes.append(
+                f"{layout.features}: each image is stored five times; every fifth row is used"
             )
         for row, image in enumerate(_ids(folder, layout)):
             if image in split_of:
@@ -100,7 +110,7 @@ def read_precomp(
         folder.resolve().name,
         captions,
         split_of,
-        left_out=LeftOut.of(f"images past the first {first} of their split", cut),
+        left_out=left_out + LeftOut.of(f"images past the first {first} of their split", cut),
         notes=tuple(notes),
     )
 
@@ -108,7 +118,7 @@ def read_precomp(
 def precomp_layout(folder: str | Path, split: str) -> PrecompLayout:
     """Return how the captions and feature rows of one split belong together.
 
-    Of the features file only the header is read, whatever its size.
+    Of the features file only the header is read, and some rows where there are five an image.
     """
     folder = require_folder(folder, "a folder with e.g. train_caps.txt")
     (split,) = _wanted(folder, split)
@@ -126,12 +136,32 @@ def _wanted(folder: Path, splits: str | Sequence[str] | None) -> list[str]:
     asked = [splits] if isinstance(splits, str) else list(splits)
     for split in asked:
         if split not in there:
+            alone = f" (its {split}_ims.npy has no captions)" if split in _alone(folder) else ""
             raise InputError(
-                f"{folder}: no {split}_caps.txt{nearest(split, there)}, it has the splits {there}"
+                f"{folder}: no {split}_caps.txt{alone or nearest(split, there)}, it has the splits "
+                f"{there}"
             )
     if len(set(asked)) < len(asked) or not asked:
         raise InputError(f"splits is {asked}, wanted at least one and each once")
     return asked
+
+
+def _alone(folder: Path) -> list[str]:
+    """Return the splits that have features but no captions."""
+    splits = sorted(path.name.removesuffix("_ims.npy") for path in folder.glob("*_ims.npy"))
+    return [split for split in splits if not (folder / f"{split}_caps.txt").is_file()]
+
+
+def _not_read(folder: Path, wanted: list[str]) -> tuple[list[str], tuple[LeftOut, ...]]:
+    """Return what to say of the files that reading the default splits does not look at."""
+    notes = []
+    if "testall" not in wanted and (folder / "testall_caps.txt").is_file():
+        notes.append(
+            f"{folder}: testall was left out, for MS-COCO's contains test; ask for it with "
+            "splits='testall', or name the file testall_caps.txt"
+        )
+    alone = [f"{split}_ims.npy" for split in _alone(folder)]
+    return notes, LeftOut.of("feature files without a file of captions", alone)
 
 
 def _captions(folder: Path, split: str) -> list[str]:
@@ -156,28 +186,45 @@ def _layout(folder: Path, split: str, captions: int) -> PrecompLayout:
                 f"({path.name} is not there to say otherwise)",
             )
         return PrecompLayout(split, captions // PER_IMAGE, captions, rows=0, row_step=1)
-    shape, dtype = _header(path)
-    rows = shape[0]
+    array = _open(path)
+    rows = len(array)
     if captions == PER_IMAGE * rows:
         step = 1
     elif captions == rows and rows % PER_IMAGE == 0:
         step = PER_IMAGE
+        _require_repeated(path, array)
     else:
         raise FileFormatError(
             path,
             f"has {rows:,} rows for the {captions:,} captions of {split}_caps.txt, wanted one row "
             f"for each {PER_IMAGE} captions, or one for each caption and a multiple of {PER_IMAGE}",
         )
-    return PrecompLayout(split, rows // step, captions, rows, step, path, shape, dtype)
+    return PrecompLayout(split, rows // step, captions, rows, step, path, array.shape, array.dtype)
 
 
-def _header(path: Path) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
-    """Return the shape and number type of a .npy file without reading its numbers."""
+def _require_repeated(path: Path, array: npt.NDArray[np.floating[Any]]) -> None:
+    """Compare rows 5 i to 5 i + 4 of some images; rows that differ belong to different images."""
+    images = len(array) // PER_IMAGE
+    for image in np.unique(np.linspace(0, images - 1, COMPARED).astype(np.int64)):
+        start = int(image) * PER_IMAGE
+        first = array[start].tobytes()
+        for row in range(start + 1, start + PER_IMAGE):
+            if array[row].tobytes() != first:
+                raise FileFormatError(
+                    path,
+                    f"has a row for each caption, but rows {start} and {row} differ; wanted each "
+                    f"image {PER_IMAGE} times (rows {start} to {start + PER_IMAGE - 1} alike), or "
+                    f"one row for each {PER_IMAGE} captions",
+                )
+
+
+def _open(path: Path) -> npt.NDArray[np.floating[Any]]:
+    """Return the array of a .npy file, mapped: none of its numbers are read."""
     try:
         with warnings.catch_warnings():
             # NumPy warns of headers that Python 2 wrote, as those of the public data may be.
             warnings.simplefilter("ignore", UserWarning)
-            array = np.lib.format.open_memmap(path, mode="r")
+            array: npt.NDArray[np.floating[Any]] = np.lib.format.open_memmap(path, mode="r")
     except _NPY_ERRORS as error:
         reason = " ".join(str(error).split())[:100]
         raise FileFormatError(path, f"is not a whole .npy file: {reason}") from None
@@ -189,7 +236,7 @@ def _header(path: Path) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
             f"holds {array.dtype} of shape {array.shape}, wanted floating-point numbers of shape "
             "(rows, regions, features)",
         )
-    return array.shape, array.dtype
+    return array
 
 
 def _ids(folder: Path, layout: PrecompLayout) -> list[str]:

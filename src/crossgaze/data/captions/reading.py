@@ -96,9 +96,13 @@ def _file_formats(path: Path) -> list[str]:
     content = read_bytes(path, "captions")
     if suffix == ".json":
         # Keys in the raw bytes tell as much as parsing a hundred megabytes twice; a quoted word
-        # inside a caption is written with backslashes, so it does not match.
-        keys = {"karpathy": b'"sentences"', "coco": b'"annotations"'}
-        return [name for name, key in keys.items() if key in content]
+        # inside a caption is written with backslashes, so it does not match. VQA's answers are
+        # called annotations too.
+        fits = {
+            "karpathy": b'"sentences"' in content,
+            "coco": b'"annotations"' in content and b'"question_id"' not in content,
+        }
+        return [name for name, fit in fits.items() if fit]
     if _TOKEN_LINE.match(content.removeprefix(b"\xef\xbb\xbf")):
         return ["flickr8k"]
     return ["own"] if suffix == ".txt" else []

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -19,7 +20,7 @@ from crossgaze.data.questions.questions import (
     image_files,
     with_image_file,
 )
-from crossgaze.data.textfiles import read_json
+from crossgaze.data.textfiles import read_json, sentence_problem
 from crossgaze.errors import FileFormatError, require_folder
 
 # Some question files are not named after the images they ask about: test-dev is a part of test,
@@ -71,12 +72,44 @@ def read_vqa(
         'COCO_val2014_000000000009.jpg'
     """
     source = Path(questions)
-    head, entries = _read(source, "questions", "a VQA questions JSON file")
-    subtype = head.text("data_subtype", default="")
-    abstract = head.text("data_type", default="").startswith("abstract")
-    notes = None if annotations is None else _read_annotations(Path(annotations))
+    answered = None if annotations is None else Path(annotations)
+    return read_pairs(source.stem, [(source, answered)], images=images, split=split)
+
+
+def read_pairs(
+    name: str,
+    pairs: Sequence[tuple[Path, Path | None]],
+    *,
+    images: str | Path | None = None,
+    split: str = "",
+) -> QuestionSet:
+    """Read several question files, each with its annotations or None, as one set (see read_vqa)."""
     folder = None if images is None else require_folder(images, "the folder of the images")
     files = {} if folder is None else image_files(folder)
+    taken: list[Question] = []
+    unanswered: list[str] = []
+    orphans: list[str] = []
+    for source, answers in pairs:
+        read = _read_pair(source, answers, files, split)
+        taken += read[0]
+        unanswered += read[1]
+        orphans += read[2]
+    left_out = LeftOut.of("questions without an annotation", unanswered)
+    left_out += LeftOut.of("annotations without a question", orphans)
+    if folder is None:
+        return QuestionSet(name, tuple(taken), None, left_out)
+    kept, missing = with_image_file(taken, set(files.values()), folder)
+    return QuestionSet(name, kept, folder, left_out + missing)
+
+
+def _read_pair(
+    source: Path, annotations: Path | None, files: dict[str, str], split: str
+) -> tuple[list[Question], list[str], list[str]]:
+    """Return the questions, the ids of those without annotation, and annotations without one."""
+    head, entries = _read(source, "questions", "a VQA questions JSON file")
+    subtype = head.subtype()
+    abstract = head.text("data_type", default="").startswith("abstract")
+    notes = None if annotations is None else _read_annotations(annotations, source, subtype)
 
     taken: list[Question] = []
     places: dict[str, str] = {}
@@ -95,7 +128,7 @@ def read_vqa(
             Question(
                 id=question_id,
                 image=next((files[name] for name in names if name in files), names[0]),
-                text=entry.text("question"),
+                text=entry.question(),
                 answers=note.answers if note else (),
                 answer=note.answer if note else None,
                 answer_type=note.answer_type if note else "",
@@ -106,14 +139,8 @@ def read_vqa(
     if not taken:
         problem = f"none of its {len(notes or ()):,} annotations belongs to a question of {source}"
         raise FileFormatError(str(annotations), problem)
-
     orphans = [question_id for question_id in notes or () if question_id not in places]
-    left_out = LeftOut.of("questions without an annotation", unanswered)
-    left_out += LeftOut.of("annotations without a question", orphans)
-    if folder is None:
-        return QuestionSet(source.stem, tuple(taken), None, left_out)
-    kept, missing = with_image_file(taken, set(files.values()), folder)
-    return QuestionSet(source.stem, kept, folder, left_out + missing)
+    return taken, unanswered, orphans
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +158,20 @@ class _Entry:
     def text(self, key: str, default: str | None = None) -> str:
         value = self.fields.get(key, default)
         return value if isinstance(value, str) else self.fail(key, "a string")
+
+    def question(self) -> str:
+        """Return the question as written, which may not be blank."""
+        text = self.text("question")
+        if problem := sentence_problem(text):
+            raise FileFormatError(self.path, f"{self.at}: 'question' {problem}")
+        return text
+
+    def subtype(self) -> str:
+        """Return which images the file is about, "" when it does not say."""
+        value = self.text("data_subtype", default="")
+        if value and (not re.fullmatch(r"[A-Za-z0-9_.-]+", value) or ".." in value):
+            self.fail("data_subtype", "letters, digits and _.- such as train2014")
+        return value
 
     def image_id(self) -> int:
         value = self.fields.get("image_id")
@@ -183,11 +224,14 @@ class _Annotation:
     answer_type: str
 
 
-def _read_annotations(path: Path) -> dict[str, _Annotation]:
+def _read_annotations(path: Path, questions: Path, subtype: str) -> dict[str, _Annotation]:
     """Return the annotations of a file by question id, in its order."""
+    head, entries = _read(path, "annotations", "a VQA annotations JSON file")
+    if head.subtype() and subtype and head.subtype() != subtype:
+        head.fail("data_subtype", f"{subtype!r}, as {questions} has")
     notes: dict[str, _Annotation] = {}
     places: dict[str, str] = {}
-    for entry in _read(path, "annotations", "a VQA annotations JSON file")[1]:
+    for entry in entries:
         question_id = entry.question_id(places)
         entry.image_id()
         answers = entry.answers()
@@ -203,6 +247,12 @@ def _read(path: Path, key: str, what: str) -> tuple[_Entry, list[_Entry]]:
     if not isinstance(value, dict):
         raise FileFormatError(path, f"holds {_shown(value)}, wanted an object with a list {key!r}")
     entries = value.get(key)
+    if key == "questions" and entries is None and isinstance(value.get("annotations"), list):
+        raise FileFormatError(
+            path,
+            "holds annotations (the answers), wanted the questions file; the answers are given "
+            "beside it, as annotations",
+        )
     if not isinstance(entries, list) or not entries:
         found = "an empty list" if entries == [] else "no list"
         keys = ", ".join(sorted(value)[:6])

@@ -33,26 +33,21 @@ class AutoBackbone(Backbone):
             raise MissingExtraError(
                 f"the backbone {source!r}", "transformers", "backbones"
             ) from None
-        try:
-            config = transformers.AutoConfig.from_pretrained(source)
-            # transformers 5's AutoBackbone.from_pretrained asks the Hub even for a folder; its
-            # class for this configuration does not.
-            with torch.device("meta"):
-                kind: Any = type(transformers.AutoBackbone.from_config(config))  # type: ignore[no-untyped-call]
-            model = kind.from_pretrained(source, config=config)
-        except (OSError, ValueError, KeyError, RuntimeError) as error:
-            first = str(error).strip().splitlines()[0]
-            raise InputError(f"backbone {source!r}: {first}") from None
+        model = _load(transformers, source)
         mean, scale = _preprocessing(source)
-        with torch.inference_mode():
-            probe = _last_map(model.eval(), torch.zeros(1, 3, PROBE, PROBE))
+        try:
+            with torch.inference_mode():
+                probe = _last_map(model, torch.zeros(1, 3, PROBE, PROBE))
+        except (RuntimeError, ValueError, TypeError) as error:
+            first = str(error).strip().splitlines()[0]
+            raise InputError(f"backbone {source!r}: takes no RGB photograph: {first}") from None
         super().__init__(
             f"transformers:{Path(source).name or source}",
             width=probe.shape[1],
             stride=PROBE // probe.shape[2],
-            size=448,
             mean=mean,
             scale=scale,
+            settings=model.config.to_json_string(),
         )
         self.model = model
         freeze(self)
@@ -60,6 +55,38 @@ class AutoBackbone(Backbone):
     def features(self, x: Tensor) -> Tensor:
         """Map normalised pixels (B, 3, H, W) to the last map, (B, width, h, w)."""
         return _last_map(self.model, x)
+
+
+def _load(transformers: Any, source: str) -> Any:  # noqa: ANN401 (an optional package's own types)
+    """Load the backbone and all of its weights; code that a folder brings along is never run."""
+    if not Path(source).is_dir() and source.startswith((".", "/", "~")):
+        raise InputError(f"backbone {source!r}: no such folder")
+    bars = transformers.utils.logging.is_progress_bar_enabled()
+    level = transformers.utils.logging.get_verbosity()
+    transformers.utils.logging.disable_progress_bar()
+    transformers.utils.logging.set_verbosity_error()
+    try:
+        config = transformers.AutoConfig.from_pretrained(source, trust_remote_code=False)
+        # transformers 5's AutoBackbone.from_pretrained asks the Hub even for a folder; its class
+        # for this configuration does not.
+        with torch.device("meta"):
+            made = transformers.AutoBackbone.from_config(config, trust_remote_code=False)
+        model, info = type(made).from_pretrained(source, config=config, output_loading_info=True)
+    except Exception as error:  # noqa: BLE001 (configuration, weights and Hub each raise their own)
+        first = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise InputError(f"backbone {source!r}: {first}") from None
+    finally:
+        transformers.utils.logging.set_verbosity(level)
+        if bars:
+            transformers.utils.logging.enable_progress_bar()
+    # Norms of the stages that are given out are new in some backbones, and start as ones and zeros.
+    missing = [key for key in info["missing_keys"] if not key.startswith("hidden_states_norms")]
+    if missing:
+        raise InputError(
+            f"backbone {source!r}: its weights lack {len(missing)} tensors, the first is "
+            f"{sorted(missing)[0]!r}"
+        )
+    return model.float().eval()
 
 
 def _last_map(model: Any, x: Tensor) -> Tensor:  # noqa: ANN401 (transformers' own type)
@@ -81,11 +108,14 @@ def _preprocessing(source: str) -> tuple[Sequence[float], Sequence[float]]:
         return IMAGENET_MEAN, IMAGENET_SCALE
     try:
         raw = json.loads(path.read_text("utf-8"))
-        factor = float(raw.get("rescale_factor", 1 / 255))
-        mean = [float(value) / factor for value in raw["image_mean"]]
-        scale = [float(value) / factor for value in raw["image_std"]]
+        factor = float(raw.get("rescale_factor", 1 / 255)) if raw.get("do_rescale", True) else 1.0
+        plain = not raw.get("do_normalize", True)
+        mean = [float(value) / factor for value in ([0] * 3 if plain else raw["image_mean"])]
+        scale = [float(value) / factor for value in ([1] * 3 if plain else raw["image_std"])]
     except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
         raise FileFormatError(path, f"does not state image_mean and image_std: {error!r}") from None
-    if len(mean) != 3 or len(scale) != 3:
-        raise FileFormatError(path, f"states {len(mean)} means and {len(scale)} deviations, not 3")
+    if len(mean) != 3 or len(scale) != 3 or not all(value > 0 for value in scale):
+        raise FileFormatError(
+            path, f"states the means {mean} and deviations {scale}, wanted 3 each"
+        )
     return mean, scale

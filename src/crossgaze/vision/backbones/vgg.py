@@ -9,11 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import torch
 from torch import Tensor, nn
 
 from crossgaze.errors import FileFormatError, require_file
-from crossgaze.vision.backbones.base import IMAGENET_MEAN, IMAGENET_SCALE, Backbone, freeze
+from crossgaze.vision.backbones.base import (
+    IMAGENET_MEAN,
+    IMAGENET_SCALE,
+    Backbone,
+    freeze,
+    read_weights,
+)
 
 # Channels of the convolutions of each block; a 2x2 maximum ends each.
 BLOCKS = ((64, 64), (128, 128), (256,) * 4, (512,) * 4, (512,) * 4)
@@ -31,10 +36,10 @@ class Vgg19(Backbone):
 
     def __init__(self, weights: str | Path) -> None:
         path = require_file(weights, "VGG-19's weights (.pth, .pt or .safetensors)")
-        state = _read_weights(path)
+        state = read_weights(path)
         caffe = "conv1_1.weight" in state
         mean, scale = (CAFFE_MEAN_BGR, (1.0,) * 3) if caffe else (IMAGENET_MEAN, IMAGENET_SCALE)
-        super().__init__("vgg19", width=512, stride=32, size=448, mean=mean, scale=scale, bgr=caffe)
+        super().__init__("vgg19", width=512, stride=32, mean=mean, scale=scale, bgr=caffe)
         layers: list[nn.Module] = []
         channels = 3
         for number, block in enumerate(BLOCKS, 1):
@@ -67,18 +72,3 @@ def _convolution(
             )
         own.data.copy_(given)
     return layer
-
-
-def _read_weights(path: Path) -> Mapping[str, Tensor]:
-    try:
-        if path.suffix == ".safetensors":
-            from safetensors.torch import load_file
-
-            return dict(load_file(path))
-        state = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # noqa: BLE001 (each format raises its own family)
-        first = (str(error) or type(error).__name__).splitlines()[0]
-        raise FileFormatError(path, f"does not read as a weights file: {first}") from None
-    if not isinstance(state, Mapping) or not all(isinstance(v, Tensor) for v in state.values()):
-        raise FileFormatError(path, "holds something other than named tensors")
-    return state

@@ -1,0 +1,45 @@
+"""What is printed, and how."""
+
+import json
+import sys
+
+from crossgaze.cli import output
+from crossgaze.cli.output import print_json, print_table, readable_bytes
+
+
+def test_the_program_is_named_so_that_it_can_be_typed(tmp_path, monkeypatch):
+    monkeypatch.setattr(output.shutil, "which", lambda name: "/usr/bin/crossgaze")
+    assert output.program() == "crossgaze"
+    monkeypatch.setattr(output.shutil, "which", lambda name: None)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / ".venv" / "bin" / "python"))
+    assert output.program().endswith("python -m crossgaze")
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    (tmp_path / ".venv" / "bin" / "crossgaze").touch()
+    assert output.program() == str(tmp_path / ".venv" / "bin" / "crossgaze")
+    monkeypatch.chdir(tmp_path)
+    assert output.program() == ".venv/bin/crossgaze"
+
+
+def test_bytes_for_people():
+    assert [readable_bytes(n) for n in (5, 1500, 2.5e6, 3e9, 4e12)] == [
+        "5 bytes",
+        "1.5 kB",
+        "2.5 MB",
+        "3.0 GB",
+        "4.0 TB",
+    ]
+
+
+def test_a_table_off_a_terminal_is_whole_and_takes_names_as_they_are(capsys):
+    name = "[bold]not markup[/] " + "x" * 120
+    print_table([(name, 1234567)], header=["file", "count"], title="[red]t")
+    out = capsys.readouterr().out
+    assert name in out
+    assert "1,234,567" in out
+
+
+def test_json_keeps_letters_where_stdout_can_show_them(capsys):
+    print_json({"name": "caf\u00e9"})
+    out = capsys.readouterr().out
+    assert "caf\u00e9" in out
+    assert json.loads(out) == {"name": "caf\u00e9"}
