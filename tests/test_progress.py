@@ -44,8 +44,9 @@ def test_nothing_new_has_no_pace():
     assert (pace.rate, pace.seconds_left) == (None, None)
 
 
-@pytest.fixture
 def terminal(monkeypatch):
+    """Make stderr a terminal, and return the clock that the pace is told by."""
+    # Within the test: pytest exchanges stderr between a test's setting up and its call.
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "160")
@@ -59,10 +60,11 @@ def shown(capfd):
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capfd.readouterr().err)
 
 
-def test_a_bar_with_rate_and_time_left(capfd, terminal):
+def test_a_bar_with_rate_and_time_left(capfd, monkeypatch):
+    clock = terminal(monkeypatch)
     with progress_bar("Working", "things") as step:
         step(1000, 1100)
-        terminal.now += 2
+        clock.now += 2
         step(1020, 1100)
     last = shown(capfd).rstrip().splitlines()[-1]
     assert "Working" in last
@@ -71,10 +73,11 @@ def test_a_bar_with_rate_and_time_left(capfd, terminal):
     assert "0:00:08 left" in last
 
 
-def test_a_bar_of_something_that_is_not_counted_in_units(capfd, terminal):
+def test_a_bar_of_something_that_is_not_counted_in_units(capfd, monkeypatch):
+    clock = terminal(monkeypatch)
     with progress_bar("Working", "") as step:
         step(0, 4)
-        terminal.now += 2
+        clock.now += 2
         step(2, 4)
     last = shown(capfd).rstrip().splitlines()[-1]
     assert "/s" not in last

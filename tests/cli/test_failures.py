@@ -4,6 +4,7 @@ import errno
 import os
 
 import pytest
+from PIL import Image
 
 from command_line import FAST, run
 from crossgaze.cli.failures import LONGEST, explain, is_unexpected
@@ -59,13 +60,9 @@ def test_a_machine_that_fails_is_code_one_even_on_a_given_path(number):
     words = ["extract", "in", "/given"]
     error = system_error(number, "/given/features.bin")
     assert explain(error, words) == (1, f"/given/features.bin: {os.strerror(number)}")
-    try:
-        try:
-            raise error
-        except OSError:
-            raise InputError("/given: cannot be written") from None
-    except InputError as wrapped:
-        assert explain(wrapped, words) == (1, "/given: cannot be written")
+    wrapped = InputError("/given: cannot be written")
+    wrapped.__context__ = error  # as Python sets it on what an `except` block raises
+    assert explain(wrapped, words) == (1, "/given: cannot be written")
 
 
 class OutOfMemoryError(RuntimeError):
@@ -113,20 +110,14 @@ def test_anything_else_is_a_bug_and_short():
 
 
 def test_paths_on_a_real_disk(capsys, tmp_path):
-    from PIL import Image
-
     file = tmp_path / "photo.png"
     Image.new("RGB", (9, 9)).save(file)
-    code, _, err = run(capsys, "extract", file, file / "out", *FAST)
-    assert code == 2
-    assert "photo.png" in err
-    assert err.count("\n") == 1
-    code, _, err = run(capsys, "extract", file, tmp_path / ("x" * 300), *FAST)
-    assert code == 2
-    assert "File name too long" in err
     (tmp_path / "circle").symlink_to("circle")
-    code, _, err = run(capsys, "extract", file, tmp_path / "circle" / "out", *FAST)
-    assert code == 2
+    for out in (file / "out", tmp_path / ("x" * 300), tmp_path / "circle" / "out"):
+        code, _, err = run(capsys, "extract", file, out, *FAST)
+        assert code == 2
+        assert str(tmp_path) in err
+        assert err.count("\n") == 1
     code, _, err = run(capsys, "demo", "--into", file)
     assert code == 2
     assert "photo.png" in err

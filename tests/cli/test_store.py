@@ -65,3 +65,39 @@ def test_import(capsys, tmp_path):
     code, out, _ = run(capsys, "store", "import", tmp_path / "x.npy", tmp_path / "s")
     assert code == 0
     assert "x.npy" in out
+
+
+def test_import_says_what_it_cut_and_ignored(capsys, tmp_path):
+    (tmp_path / "npz").mkdir()
+    for number, regions in enumerate((2, 5, 7)):
+        arrays = {"features": np.ones((regions, 4), np.float32), "info": np.zeros(1)}
+        np.savez(tmp_path / "npz" / f"{number}.npz", **arrays)
+    words = ["store", "import", tmp_path / "npz", tmp_path / "s", "--regions", "3"]
+    code, out, _ = run(capsys, *words)
+    assert code == 0
+    assert "  cut: 6 regions of 2 images, past the 3 that are kept an image\n" in out
+    assert "  ignored: info\n" in out
+    found = json.loads(run(capsys, *words, "--json")[1])
+    assert found["images"] == 3
+    assert (found["report"]["regions_cut"], found["report"]["images_cut"]) == (6, 2)
+    assert found["report"]["ignored"] == ["info"]
+
+
+def test_import_that_took_everything_says_nothing_more(capsys, tmp_path):
+    (tmp_path / "npz").mkdir()
+    np.savez(tmp_path / "npz" / "a.npz", features=np.ones((2, 4), np.float32))
+    code, out, _ = run(capsys, "store", "import", tmp_path / "npz", tmp_path / "s")
+    assert code == 0
+    assert "cut" not in out
+    assert "ignored" not in out
+
+
+@pytest.mark.parametrize(
+    ("option", "said"), [(["--split", "test"], "split: "), (["--regions", "3"], "regions: ")]
+)
+def test_import_refuses_what_does_not_apply(capsys, tmp_path, option, said):
+    np.save(tmp_path / "x.npy", np.ones((3, 2, 4), np.float32))
+    code, out, err = run(capsys, "store", "import", tmp_path / "x.npy", tmp_path / "s", *option)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert not (tmp_path / "s").exists()

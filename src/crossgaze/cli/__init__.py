@@ -10,12 +10,15 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from crossgaze import __version__
 from crossgaze.cli.failures import explain, is_unexpected
-from crossgaze.cli.streams import close_output, complain, open_output
+from crossgaze.cli.streams import close_output, complain, open_output, write
 from crossgaze.errors import InputError, nearest
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 # verb -> what it does; the verb's module is crossgaze.cli.<verb>
 VERBS = {
@@ -44,6 +47,10 @@ class Parser(argparse.ArgumentParser):
         """Print the complaint and where to find help, and exit with code 2."""
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
+    def print_help(self, file: SupportsWrite[str] | None = None) -> None:
+        """Print the help; argparse's own would call it printed on a full disk, too."""
+        write(self.format_help())
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb and return the exit code.
@@ -56,8 +63,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _run(words)
     except SystemExit as stop:  # argparse has printed help or a complaint
         code = int(stop.code or 0)
-    except BrokenPipeError:  # `crossgaze ... | head`
-        code = 0
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 (a traceback helps no user)
         if is_unexpected(error) and os.environ.get("CROSSGAZE_DEBUG"):
             import traceback
@@ -89,11 +94,11 @@ def parse(verb: str, words: Sequence[str]) -> argparse.Namespace:
 
 def _run(words: Sequence[str]) -> int:
     if not words or words[0] in ("-h", "--help"):
-        sys.stdout.write(USAGE)
+        write(USAGE)
         return 0 if words else 2
     verb, *rest = words
     if verb == "--version":
-        sys.stdout.write(f"crossgaze {__version__}\n")
+        write(f"crossgaze {__version__}\n")
         return 0
     if verb not in VERBS:
         raise InputError(f"unknown verb {verb!r}{nearest(verb, VERBS)}; see crossgaze --help")

@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--follow-links",
         action="store_true",
-        help="follow symbolic links that lead out of the folder",
+        help="follow symbolic links, also out of the folder (else they are left out)",
     )
     add_json(parser)
 

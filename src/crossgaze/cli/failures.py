@@ -22,6 +22,9 @@ _OF_THE_PATH = frozenset(
 _OF_THE_MACHINE = frozenset(
     (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 )
+# What torch says, of a GPU, of Windows and of Linux.
+_NO_MEMORY = ("out of memory", "not enough memory", "can't allocate memory")
+_BUG = "internal error"
 _NEEDS_LESS = {"extract": "; try a smaller batch= or size=, or fewer workers="}
 LONGEST = 500  # signs of a foreign message that are shown
 
@@ -49,14 +52,15 @@ def explain(error: BaseException, words: Sequence[str]) -> tuple[int, str]:
         why = error.strerror or str(error) or type(error).__name__
         theirs = error.errno in _OF_THE_PATH and _is_given(error.filename, words)
         return BAD_INPUT if theirs else FAILED, _one_line(f"{where}{why}")
+    if str(error).startswith("Symlink loop"):  # how Path.resolve puts it before Python 3.13
+        return BAD_INPUT, _one_line(error)
     said = _one_line(f"{type(error).__name__}: {error}")
-    return FAILED, f"internal error: {said}; this is a bug, CROSSGAZE_DEBUG=1 shows where"
+    return FAILED, f"{_BUG}: {said}; this is a bug, CROSSGAZE_DEBUG=1 shows where"
 
 
 def is_unexpected(error: BaseException) -> bool:
     """Tell a bug from what a user or a machine can cause."""
-    known = isinstance(error, InputError | OSError | KeyboardInterrupt)
-    return not known and not _is_out_of_memory(error)
+    return explain(error, [])[1].startswith(_BUG)
 
 
 def _is_the_machine(error: BaseException | None) -> bool:
@@ -70,7 +74,7 @@ def _is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
     told = str(error).lower() if isinstance(error, RuntimeError) else ""
-    return "not enough memory" in told or "out of memory" in told
+    return any(sign in told for sign in _NO_MEMORY)
 
 
 def _is_given(filename: object, words: Sequence[str]) -> bool:

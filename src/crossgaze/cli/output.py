@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from crossgaze.cli.streams import write
+
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     """Give a verb its `--json`."""
@@ -19,7 +21,7 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 def print_json(value: Any) -> None:  # noqa: ANN401 (JSON is Any)
     """Print a value as JSON, in escapes where stdout could not hold the text itself."""
     plain = (sys.stdout.encoding or "").lower().startswith("utf")
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=not plain) + "\n")
+    write(json.dumps(value, indent=2, ensure_ascii=not plain) + "\n")
 
 
 def print_table(
@@ -36,12 +38,15 @@ def print_table(
     for row in rows:
         table.add_row(*(Text(f"{cell:,}" if isinstance(cell, int) else str(cell)) for cell in row))
     width = None if sys.stdout.isatty() else 200
-    Console(file=sys.stdout, width=width, highlight=False).print(table)
+    console = Console(file=sys.stdout, width=width, highlight=False)
+    with console.capture() as drawn:
+        console.print(table)
+    write(drawn.get())
 
 
 def say(text: str) -> None:
     """Print a line on stdout."""
-    sys.stdout.write(text + "\n")
+    write(text + "\n")
 
 
 def program() -> str:

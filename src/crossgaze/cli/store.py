@@ -33,7 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     bring.add_argument(
         "source",
         metavar="SOURCE",
-        help="a *_precomp folder, an .npy file, a bottom-up-attention .tsv, a folder of .npz",
+        help="a *_precomp folder, an .npy file, a bottom-up-attention .tsv or a folder of them, "
+        "a folder of .npz",
     )
     bring.add_argument("out", metavar="OUT")
     bring.add_argument("--split", metavar="NAME", help="the split of a *_precomp folder")
@@ -92,6 +93,7 @@ def _merge(args: argparse.Namespace) -> int:
 
 
 def _import(args: argparse.Namespace) -> int:
+    from crossgaze.data.regions.import_report import REPORT, read_import_report
     from crossgaze.data.regions.importing import import_regions
     from crossgaze.progress import progress_bar
 
@@ -104,7 +106,21 @@ def _import(args: argparse.Namespace) -> int:
             dtype=args.dtype,
             on_progress=step,
         )
-    return _show(store.describe(), args.json)
+    if not (store.folder / REPORT).is_file():  # a file that is mapped is taken whole
+        return _show(store.describe(), args.json)
+    report = read_import_report(store.folder)
+    if args.json:
+        print_json(store.describe() | {"report": report.to_dict()})
+        return 0
+    _show(store.describe(), as_json=False)
+    if report.regions_cut:
+        say(
+            f"  cut: {report.regions_cut:,} regions of {report.images_cut:,} images, past the "
+            f"{store.head.regions} that are kept an image"
+        )
+    if report.ignored:
+        say(f"  ignored: {', '.join(report.ignored)}")
+    return 0
 
 
 def _show(described: dict[str, object], as_json: bool) -> int:

@@ -24,11 +24,19 @@ def open_output() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
+def write(text: str) -> None:
+    """Write on stdout; once nobody reads it any more (`| head`) the work goes on in silence."""
+    try:
+        sys.stdout.write(text)
+    except BrokenPipeError:
+        _drop_output()
+
+
 def close_output(code: int) -> int:
     """Write out what is still held back, and return the exit code that is right then."""
     try:
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever read it has seen enough
+    except BrokenPipeError:
         _drop_output()
     except OSError as error:
         _drop_output()
@@ -45,7 +53,7 @@ def complain(line: str) -> None:
 
 
 def _drop_output() -> None:
-    """Send what Python would try to write once more at its end to nowhere."""
+    """Send what follows, and what Python would write once more at its end, to nowhere."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+import warnings
+import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from crossgaze.data.regions.import_batches import BATCH, Progress
+from crossgaze.data.regions.import_batches import (
+    BATCH,
+    Progress,
+    require_utf8_names,
+    stamps,
+)
 from crossgaze.data.regions.store import Commit, Field, Head, RegionStore
-from crossgaze.data.regions.writer import FEATURE_TYPES, RegionWriter, write_head
+from crossgaze.data.regions.writer import (
+    FEATURE_TYPES,
+    RegionWriter,
+    require_store_folder,
+    write_head,
+)
 from crossgaze.errors import FileFormatError, InputError, require_file
 from crossgaze.files import only_writer, write_atomically
+
+# What NumPy raises on a header that is cut off, garbled or absurd.
+_NPY_ERRORS = (
+    *(ValueError, TypeError, SyntaxError, TokenError, OverflowError, EOFError, OSError),
+    *(zipfile.BadZipFile,),
+)
 
 
 def import_npy(
@@ -28,7 +48,8 @@ def import_npy(
     """Make a store of an `*_ims.npy` file: (N, k, d) region features, or (N, d) for one region.
 
     A little-endian fp16 or fp32 file in C order is mapped where it lies and not copied; any other
-    layout, or asking for another `dtype`, copies it.
+    layout, or asking for another `dtype`, copies it; a copy that was stopped goes on, unless the
+    file has changed meanwhile.
 
     Args:
         npy: the file.
@@ -39,6 +60,7 @@ def import_npy(
         on_progress: called with (images copied, images in all).
     """
     path = require_file(npy, "a NumPy array of region features (N, k, d)")
+    require_utf8_names([path])
     array, offset = _map_npy(path)
     rows = array.shape[0]
     if rows % row_step:
@@ -53,7 +75,7 @@ def import_npy(
     mapped = array.flags.c_contiguous and kind in FEATURE_TYPES.values()
     if mapped and (dtype is None or FEATURE_TYPES.get(dtype) == kind):
         return _map_store(path, Path(out), array.shape[1:], kind, offset, row_step, names)
-    made_by = {"from": "npy", "file": str(path.resolve()), "row_step": row_step}
+    made_by = {"from": "npy", "file": str(path.resolve()), "row_step": row_step, **stamps([path])}
     regions, width = array.shape[1:]
     with RegionWriter(
         out, regions, width, dtype=dtype or "float32", fields=[], made_by=made_by
@@ -73,9 +95,12 @@ def import_npy(
 def _map_npy(path: Path) -> tuple[npt.NDArray[Any], int]:
     """Return the array, mapped and three-dimensional, and where its data begins."""
     try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError, SyntaxError) as error:
-        raise FileFormatError(path, f"does not read as a NumPy array: {error}") from None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of headers that Python 2 wrote
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except _NPY_ERRORS as error:
+        reason = " ".join(str(error).split())[:200]
+        raise FileFormatError(path, f"does not read as a NumPy array: {reason}") from None
     if not isinstance(array, np.memmap):
         raise FileFormatError(path, "is not one NumPy array")
     if array.dtype.kind != "f" or array.ndim not in (2, 3) or 0 in array.shape:
@@ -98,8 +123,20 @@ def _map_store(
     """Write a head and a log that point into `path`; the head last, so the store appears whole."""
     if (out / "head.json").exists():
         raise InputError(f"{out}: there is a region store already, wanted a new folder")
+    require_store_folder(out)
+    with path.open("rb") as file:
+        header_crc = zlib.crc32(file.read(offset))
+    field = Field(
+        "features",
+        dtype,
+        (shape[0], shape[1]),
+        path.resolve(),
+        offset=offset,
+        row_step=row_step,
+        external=True,
+        header_crc=header_crc,
+    )
     out.mkdir(parents=True, exist_ok=True)
-    field = Field("features", dtype, (shape[0], shape[1]), path.resolve(), offset, row_step, True)
     head = Head(shape[0], shape[1], (field,), {}, {"from": "npy", "file": str(path.resolve())})
     with only_writer(out, "this region store"):
         lines = [

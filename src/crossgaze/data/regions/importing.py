@@ -8,7 +8,7 @@ from crossgaze.data.captions.precomp import precomp_layout, read_precomp
 from crossgaze.data.regions.import_batches import Progress
 from crossgaze.data.regions.import_npy import import_npy
 from crossgaze.data.regions.import_npz import import_npz
-from crossgaze.data.regions.import_tsv import import_tsv
+from crossgaze.data.regions.import_tsv import import_tsv, is_tsv, tsv_files
 from crossgaze.data.regions.store import RegionStore
 from crossgaze.errors import InputError
 
@@ -25,8 +25,8 @@ def import_regions(
     """Make a store of features that are there already; what they are is seen from the source.
 
     Args:
-        source: a `*_precomp` folder (with `split`), an `.npy` file, a bottom-up-attention `.tsv`,
-            or a folder of `.npz` files.
+        source: a `*_precomp` folder (with `split`), an `.npy` file, a bottom-up-attention `.tsv`
+            (or a numbered part, `.tsv.0`), a folder of such, or a folder of `.npz` files.
         out: the store's folder.
         split: which split of a `*_precomp` folder; its ids are those of `read_precomp`.
         regions: regions kept an image, for `.tsv` and `.npz`.
@@ -34,22 +34,45 @@ def import_regions(
         on_progress: called with (done, total).
     """
     path = Path(source)
-    if path.is_dir() and any(path.glob("*_ims.npy")):
+    kind = _kind(path, split)
+    if split is not None and kind != "precomp":
+        raise InputError(f"split: {path} has no splits, only a *_precomp folder has")
+    if regions is not None and kind in ("precomp", "npy"):
+        raise InputError(
+            f"regions: all regions of {path} are kept, only .tsv and .npz files can be cut"
+        )
+    if kind == "precomp":
         return import_precomp(path, out, split, dtype=dtype, on_progress=on_progress)
-    if path.is_dir() and any(path.glob("*.npz")):
-        return import_npz(
-            path, out, regions=regions, dtype=dtype or "float16", on_progress=on_progress
-        )
-    if path.suffix == ".npy":
+    if kind == "npy":
         return import_npy(path, out, dtype=dtype, on_progress=on_progress)
-    if path.suffix == ".tsv":
-        return import_tsv(
-            path, out, regions=regions, dtype=dtype or "float16", on_progress=on_progress
-        )
-    if not path.exists():
+    number = dtype or "float16"
+    if kind == "npz":
+        return import_npz(path, out, regions=regions, dtype=number, on_progress=on_progress)
+    files = tsv_files(path) if path.is_dir() else [path]
+    return import_tsv(files, out, regions=regions, dtype=number, on_progress=on_progress)
+
+
+def _kind(path: Path, split: str | None) -> str:
+    """Return which kind of features there are: "precomp", "npz", "tsv" or "npy"."""
+    if path.is_dir():
+        patterns = {"precomp": "*_ims.npy", "npz": "*.npz", "tsv": "*.tsv*"}
+        found = [kind for kind, pattern in patterns.items() if any(path.glob(pattern))]
+        if split is not None and "precomp" in found:
+            return "precomp"
+        if len(found) > 1:
+            listed = " and ".join(patterns[kind] for kind in found)
+            raise InputError(f"{path}: holds {listed} files, wanted a folder of one kind")
+        if found:
+            return found[0]
+    elif path.suffix == ".npy":
+        return "npy"
+    elif is_tsv(path):
+        return "tsv"
+    elif not path.exists():
         raise InputError(f"{path}: no such file or folder, wanted region features to import")
     raise InputError(
-        f"{path}: wanted a folder with *_ims.npy or .npz files, or a file ending in .npy or .tsv"
+        f"{path}: wanted a folder with *_ims.npy, .npz or .tsv files, or a file ending in .npy "
+        "or .tsv"
     )
 
 

@@ -1,0 +1,144 @@
+"""What the documentation shows is run here, on small made-up data, so that it cannot go stale."""
+
+import json
+import re
+import shlex
+import statistics
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import entity_files
+from crossgaze.cli import VERBS, parse
+from crossgaze.data.regions.writer import RegionWriter
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+RESULTS = ROOT / "results"
+HELP = [ROOT / "src" / "crossgaze" / "cli" / f"{verb}.py" for verb in VERBS]
+
+
+def blocks(page, language):
+    return re.findall(
+        rf"^```{language}\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE
+    )
+
+
+def name(page):
+    return str(page.relative_to(ROOT))
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    """The folders and files that the pages speak of, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    flickr8k = tmp_path / "flickr8k"
+    flickr8k.mkdir()
+    tokens = "42_a.jpg#0\tTwo pups chase each other near a lake.\n7_b.jpg#0\tA tree .\n"
+    (flickr8k / "Flickr8k.token.txt").write_text(tokens)
+    for split, image in (("train", "42_a.jpg"), ("dev", ""), ("test", "7_b.jpg")):
+        (flickr8k / f"Flickr_8k.{split}Images.txt").write_text(f"{image}\n")
+    members = {"Annotations/42.xml": entity_files.XML, "Sentences/42.txt": entity_files.SENTENCES}
+    entity_files.zipped(tmp_path / "annotations.zip", members)
+    (tmp_path / "f30k_precomp").mkdir()
+    for split, images in (("train", 2), ("dev", 1014), ("test", 1)):
+        (tmp_path / "f30k_precomp" / f"{split}_caps.txt").write_text("a cat\n" * 5 * images)
+    (tmp_path / "daquar").mkdir()
+    (tmp_path / "daquar" / "all_qa_pairs.txt").write_text(
+        "what is on the desk in the image1 ?\ncup\nis it dark in the image2 ?\nyes\n"
+    )
+    (tmp_path / "daquar" / "train_images_list.txt").write_text("image1\n")
+    (tmp_path / "daquar" / "test_images_list.txt").write_text("image2\n")
+    (tmp_path / "PHOTOS").mkdir()
+    Image.new("RGB", (40, 30), (200, 30, 30)).save(tmp_path / "PHOTOS" / "a.jpg")
+    with RegionWriter(tmp_path / "regions", 2, 3) as writer:
+        boxes = np.array([[[0, 0, 5, 5]] * 2])
+        image = "1000268201_693b08cb0e.jpg"
+        writer.append([image], np.ones((1, 2, 3)), boxes=boxes, sizes=np.array([[9, 9]]))
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=name)
+def test_python_code_runs(page, data):
+    names = {}
+    for block in blocks(page, "python"):
+        exec(compile(block, str(page), "exec"), names)  # one page is one session
+    if page.name == "data.md":
+        assert names["f30k"].left_out[0].count == 14
+        assert names["image"].boxes_of(names["caption"].phrases[0], size=(224, 224)).max() == 224
+        assert names["caption_words"]("A dog's ball.") == ["a", "dog", "'s", "ball", "."]
+        assert names["first"].answers == ("cup",)
+    if page.name == "extract.md":
+        assert names["store"].features.shape == (1, 49, 1280)
+
+
+def test_the_pages_show_code_at_all():
+    shown = {page.name: len(blocks(page, "python")) for page in PAGES}
+    assert {page for page, count in shown.items() if count} == {
+        "data.md",
+        "extract.md",
+        "regions.md",
+    }
+
+
+def commands():
+    for page in PAGES:
+        for block in blocks(page, "sh"):
+            yield from ((name(page), line) for line in block.splitlines())
+        for line in re.findall(r"`(crossgaze [^`]+)`", page.read_text("utf-8")):
+            yield name(page), line
+    for file in HELP:
+        text = file.read_text("utf-8").split('"""')[1]
+        # A remark in brackets is for people.
+        for line in re.findall(r"^  (crossgaze .*?)(?: {2,}\(.*)?$", text, re.MULTILINE):
+            yield name(file), line
+
+
+@pytest.mark.parametrize(
+    ("where", "line"), [(w, line) for w, line in commands() if line.startswith("crossgaze ")]
+)
+def test_commands_are_ones_that_the_program_takes(where, line):
+    words = shlex.split(line, comments=True)[1:]
+    if words[0].startswith("-") or words[1:] == [] or words[1] in ("--help", "..."):
+        assert words[0] in (*VERBS, "--help", "--version")
+        return
+    parse(words[0], words[1:])  # SystemExit if a flag or a word too many
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_and_make_tasks_exist(page):
+    text = page.read_text("utf-8")
+    for target in re.findall(r"\]\(([^)#]+)", text):
+        assert target.startswith("http") or (page.parent / target).exists(), target
+    tasks = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    shown = re.findall(r"(?:^|`)make ([a-z-]+)", text, re.MULTILINE)
+    assert set(shown) <= tasks
+    for recipe in re.findall(r"recipes/[\w-]+\.yaml", text):
+        assert (ROOT / recipe).is_file(), recipe
+
+
+@pytest.mark.skipif(not RESULTS.is_dir(), reason="the measurements are not in a source archive")
+def test_the_readme_has_the_measured_numbers():
+    readme = (ROOT / "README.md").read_text("utf-8")
+    bench = json.loads((RESULTS / "bench-extract.json").read_text())
+    rounds = bench["seconds (wall, CPU)"]
+    same = [r[f"network, batch {bench['batch']}"][0] / r["extract"][0] for r in rounds]
+    best = [min(v[0] for k, v in r.items() if k != "extract") / r["extract"][0] for r in rounds]
+    low, median, high = (f"{f(same):.2f}" for f in (min, statistics.median, max))
+    assert (
+        f"{median} of its speed, the median of {len(rounds)} rounds from {low} to {high}" in readme
+    )
+    low, median, high = (f"{f(best):.2f}" for f in (min, statistics.median, max))
+    assert f"({median}, from {low} to {high}, of the network at its best" in readme
+    assert f"{bench['photographs']} synthetic photographs" in readme
+    (row,) = [
+        line for line in readme.splitlines() if "`import crossgaze`, `crossgaze --help`" in line
+    ]
+    shown = [float(number) for number in re.findall(r"(0\.\d+) s", row)]
+    starts = json.loads((RESULTS / "bench-import.json").read_text())["median seconds of 10"]
+    asked = ("python -c 'import crossgaze'", "crossgaze --help", "python -c pass")
+    assert shown == pytest.approx([starts[what] for what in asked], abs=0.0006)
+    whole = json.loads((RESULTS / "extract-flickr8k.json").read_text())
+    assert f"{whole['seconds']:.0f} s, {whole['images_per_second']:.0f} a second" in readme
