@@ -25,7 +25,10 @@ def test_vqas_files_are_questions(tmp_path):
     assert holds_questions(tmp_path)
     (tmp_path / "v2_OpenEnded_mscoco_train2014_questions.json").write_text("{}")
     assert holds_questions(tmp_path)
-    (tmp_path / "captions.csv").write_text("image,caption\na.jpg,a cat\n")
+    (tmp_path / "own").mkdir()
+    for folder in (tmp_path, tmp_path / "own"):
+        (folder / "captions.csv").write_text("image,caption\na.jpg,a cat\n")
+    assert not holds_questions(tmp_path / "own")
     with pytest.raises(
         InputError, match=r"holds captions \(own\) and questions \(vqa\), say which"
     ):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -14,14 +12,13 @@ import numpy.typing as npt
 
 from crossgaze.data.captions.captioned import CaptionedImages
 from crossgaze.data.left_out import LeftOut
+from crossgaze.data.npyfiles import map_npy
 from crossgaze.data.textfiles import name_problem, read_lines, sentence_problem
 from crossgaze.errors import FileFormatError, InputError, nearest, require_folder
 
 SPLITS = ("train", "dev", "test", "testall")
 PER_IMAGE = 5
 COMPARED = 20  # images looked at to see that each is stored five times
-# What NumPy raises, by experiment, on a header that is cut off, garbled or absurd.
-_NPY_ERRORS = (ValueError, TypeError, SyntaxError, TokenError, OverflowError, EOFError)
 
 
 @dataclass(frozen=True)
@@ -219,17 +216,8 @@ def _require_repeated(path: Path, array: npt.NDArray[np.floating[Any]]) -> None:
 
 
 def _open(path: Path) -> npt.NDArray[np.floating[Any]]:
-    """Return the array of a .npy file, mapped: none of its numbers are read."""
-    try:
-        with warnings.catch_warnings():
-            # NumPy warns of headers that Python 2 wrote, as those of the public data may be.
-            warnings.simplefilter("ignore", UserWarning)
-            array: npt.NDArray[np.floating[Any]] = np.lib.format.open_memmap(path, mode="r")
-    except _NPY_ERRORS as error:
-        reason = " ".join(str(error).split())[:100]
-        raise FileFormatError(path, f"is not a whole .npy file: {reason}") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+    """Return the features of a .npy file, mapped."""
+    array = map_npy(path)
     if array.ndim < 2 or array.dtype.kind != "f":
         raise FileFormatError(
             path,

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
-import zipfile
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from tokenize import TokenError
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from crossgaze.data.npyfiles import map_npy
 from crossgaze.data.regions.import_batches import (
     BATCH,
     Progress,
@@ -28,12 +26,6 @@ from crossgaze.data.regions.writer import (
 )
 from crossgaze.errors import FileFormatError, InputError, require_file
 from crossgaze.files import only_writer, write_atomically
-
-# What NumPy raises on a header that is cut off, garbled or absurd.
-_NPY_ERRORS = (
-    *(ValueError, TypeError, SyntaxError, TokenError, OverflowError, EOFError, OSError),
-    *(zipfile.BadZipFile,),
-)
 
 
 def import_npy(
@@ -94,15 +86,7 @@ def import_npy(
 
 def _map_npy(path: Path) -> tuple[npt.NDArray[Any], int]:
     """Return the array, mapped and three-dimensional, and where its data begins."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of headers that Python 2 wrote
-            array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except _NPY_ERRORS as error:
-        reason = " ".join(str(error).split())[:200]
-        raise FileFormatError(path, f"does not read as a NumPy array: {reason}") from None
-    if not isinstance(array, np.memmap):
-        raise FileFormatError(path, "is not one NumPy array")
+    array = map_npy(path)
     if array.dtype.kind != "f" or array.ndim not in (2, 3) or 0 in array.shape:
         raise FileFormatError(
             path, f"holds {array.dtype} of shape {array.shape}, wanted floats (N, k, d) or (N, d)"

@@ -7,7 +7,6 @@ import binascii
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -207,17 +206,13 @@ def _lines(path: Path) -> Iterator[_Line]:
     """Give each image's line; a header is read and passed over."""
     end, layout, images = 0, None, 0
     with path.open("rb") as file:
-        for number in count(1):
-            line = file.readline(MAX_LINE + 1)
-            if not line:
-                break
+        for number, line in enumerate(iter(lambda: file.readline(MAX_LINE + 1), b""), 1):
             end += len(line)
             if len(line) > MAX_LINE:
                 raise FileFormatError(path, f"has more than {MAX_LINE:,} bytes", line=number)
-            if number == 1:
-                line = line.removeprefix(b"\xef\xbb\xbf")
             cells = line.rstrip(b"\r\n").split(b"\t")
             if layout is None:
+                cells[0] = cells[0].removeprefix(b"\xef\xbb\xbf")
                 layout, is_header = _layout(path, cells)
                 if is_header:
                     continue

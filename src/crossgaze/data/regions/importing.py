@@ -34,7 +34,7 @@ def import_regions(
         on_progress: called with (done, total).
     """
     path = Path(source)
-    kind = _kind(path, split)
+    kind = _kind(path)
     if split is not None and kind != "precomp":
         raise InputError(f"split: {path} has no splits, only a *_precomp folder has")
     if regions is not None and kind in ("precomp", "npy"):
@@ -52,16 +52,13 @@ def import_regions(
     return import_tsv(files, out, regions=regions, dtype=number, on_progress=on_progress)
 
 
-def _kind(path: Path, split: str | None) -> str:
+def _kind(path: Path) -> str:
     """Return which kind of features there are: "precomp", "npz", "tsv" or "npy"."""
     if path.is_dir():
         patterns = {"precomp": "*_ims.npy", "npz": "*.npz", "tsv": "*.tsv*"}
         found = [kind for kind, pattern in patterns.items() if any(path.glob(pattern))]
-        if split is not None and "precomp" in found:
-            return "precomp"
-        if len(found) > 1:
-            listed = " and ".join(patterns[kind] for kind in found)
-            raise InputError(f"{path}: holds {listed} files, wanted a folder of one kind")
+        if found == ["npz", "tsv"]:
+            raise InputError(f"{path}: holds .npz and .tsv files, wanted a folder of one kind")
         if found:
             return found[0]
     elif path.suffix == ".npy":
