@@ -11,7 +11,6 @@ Without --photos it makes JPEG files of 500 x 375 noise-like photographs, the si
 
 import argparse
 import json
-import os
 import platform
 import statistics
 import tempfile
@@ -25,7 +24,7 @@ from PIL import Image, ImageFilter
 
 from crossgaze import __version__
 from crossgaze.vision.backbones import load_backbone
-from crossgaze.vision.extract import default_batch, extract
+from crossgaze.vision.extract import cores, default_batch, extract
 from crossgaze.vision.listing import list_photos
 from crossgaze.vision.photos import read_photo
 
@@ -91,7 +90,7 @@ def main():
         "photographs": len(names),
         "source": "--photos" if args.photos else "made: 500 x 375 JPEG, quality 90",
         "batch": batch,
-        "cores": len(os.sched_getaffinity(0)),
+        "cores": cores(),
         "torch": torch.__version__,
         "crossgaze": __version__,
         "machine": platform.machine(),

@@ -34,6 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--images", metavar="FOLDER", help="where the image files lie")
     parser.add_argument("--annotations", metavar="FILE", help="the answers to VQA's questions")
     parser.add_argument(
+        "--task",
+        choices=["open-ended", "multiple-choice"],
+        help="which of the questions in a folder of VQA files (default: open-ended)",
+    )
+    parser.add_argument(
         "--entities", metavar="PATH", help="Flickr30k Entities to lay over the captions"
     )
     parser.add_argument(
@@ -117,5 +122,5 @@ def _questions(args: argparse.Namespace) -> dict[str, Any]:
     for option in ("vocabulary", "entities"):
         if getattr(args, option) is not None:
             raise InputError(f"{option}: goes with captions, {args.source} holds questions")
-    found = read_questions(args.source, args.annotations, args.images, args.format)
+    found = read_questions(args.source, args.annotations, args.images, args.format, args.task)
     return dict(found.describe())

@@ -80,7 +80,7 @@ def test_missing_and_unfinished_shards_are_refused(tmp_path):
     assert len(merge_stores([one, three], tmp_path / "all", partial=True)) == 2
     with pytest.raises(InputError, match="was made of other stores, wanted a new folder"):
         merge_stores([one, two, three], tmp_path / "all", partial=True)
-    bad = make(tmp_path / "5", ["5"], {"finished": True})
+    bad = make(tmp_path / "5", ["5"], {"shard": "1/1"})
     with pytest.raises(FileFormatError, match="does not read as a report"):
         merge_stores([bad], tmp_path / "other")
     assert RegionStore(tmp_path / "all").ids == ("1", "3")

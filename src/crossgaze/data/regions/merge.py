@@ -114,10 +114,10 @@ def _read_report(folder: Path) -> dict[str, Any]:
         return {}
     try:
         report = json.loads(path.read_text("utf-8"))
-        shard = str(report["shard"] or "1/1")
+        shard = str(report.get("shard") or "1/1")
         number, total = (int(part) for part in shard.split("/"))
         return {**report, "finished": bool(report["finished"]), "shard": (number, total)}
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FileFormatError(path, f"does not read as a report: {error!r}") from None
 
 
