@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from keyword import iskeyword
 from typing import NoReturn
 
 from crossgaze import __version__
@@ -20,6 +21,7 @@ VERBS = {
     "extract": "turn a folder of photographs into region features",
     "store": "look at, verify, import and merge region stores",
     "data": "read a data set and say what is in it",
+    "import": "bring a checkpoint of the papers' public code",
     "demo": "try it on photographs that come with Python packages",
 }
 
@@ -55,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     verb, rest = words[0], words[1:]
     if verb not in VERBS:
         return _complain(f"unknown verb {verb!r}{nearest(verb, VERBS)}; see crossgaze --help", 2)
-    module = import_module(f"crossgaze.cli.{verb}")
+    module = import_module(f"crossgaze.cli.{verb}{'_' if iskeyword(verb) else ''}")
     parser = Parser(
         prog=f"crossgaze {verb}",
         description=module.__doc__,

@@ -37,6 +37,11 @@ class Matcher(nn.Module, ABC):
     config: Any
     text: TextEncoder
 
+    def __init__(self) -> None:
+        super().__init__()
+        # Where the weights came from, kept in config.json: an imported checkpoint, a training run.
+        self.origin: dict[str, Any] = {}
+
     @property
     def device(self) -> torch.device:
         """Where the weights are."""

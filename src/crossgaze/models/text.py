@@ -52,6 +52,7 @@ class TextEncoder(nn.Module, ABC):
 
     size: int
     vocabulary: Vocabulary | None
+    words: int | None  # how many numbers there are, where no vocabulary tells
 
     @abstractmethod
     def tokenize(self, text: str) -> list[int]:
@@ -74,16 +75,17 @@ class RecurrentText(TextEncoder):
     """Word embedding, then a GRU or LSTM over the real words.
 
     Args:
-        vocabulary: the words.
+        vocabulary: the words, or only how many: then numbers can be read, but no text.
         size: width of a word feature, D.
         config: kind "gru" or "lstm".
     """
 
-    def __init__(self, vocabulary: Vocabulary, size: int, config: TextConfig) -> None:
+    def __init__(self, vocabulary: Vocabulary | int, size: int, config: TextConfig) -> None:
         super().__init__()
-        self.vocabulary: Vocabulary = vocabulary
+        self.vocabulary = None if isinstance(vocabulary, int) else vocabulary
+        self.words: int = vocabulary if isinstance(vocabulary, int) else len(vocabulary)
         self.size, self.join = size, config.join
-        self.embed = nn.Embedding(len(vocabulary), config.word_size)
+        self.embed = nn.Embedding(self.words, config.word_size)
         self.embed.weight.data.uniform_(-0.1, 0.1)  # as the public code begins
         kind = nn.GRU if config.kind == "gru" else nn.LSTM
         self.rnn = kind(
@@ -96,22 +98,28 @@ class RecurrentText(TextEncoder):
 
     def tokenize(self, text: str) -> list[int]:
         """Return the numbers of <start>, the lower-cased words and <end>."""
-        numbers = self.vocabulary.encode(text)
+        numbers = self._known().encode(text)
         return numbers if len(numbers) > 2 else []
 
     def tokens(self, text: str) -> list[str]:
         """Return <start>, the words and <end>; a word that is not known as <unk>."""
-        return self.vocabulary.decode(self.tokenize(text), keep_special=True)
+        return self._known().decode(self.tokenize(text), keep_special=True)
+
+    def _known(self) -> Vocabulary:
+        if self.vocabulary is None:
+            raise InputError(
+                "this model has no vocabulary, only numbers of words: give encode_tokens numbers, "
+                "or import its checkpoint again with its vocabulary file"
+            )
+        return self.vocabulary
 
     def require_known(self, ids: Tensor, lengths: Tensor) -> None:
         """Refuse real numbers outside the vocabulary."""
         real = torch.arange(ids.shape[1], device=ids.device) < lengths[:, None]
-        wrong = real & ((ids < 0) | (ids >= len(self.vocabulary)))
+        wrong = real & ((ids < 0) | (ids >= self.words))
         if wrong.any():
             number = int(ids[wrong][0])
-            raise InputError(
-                f"ids: {number} is no word of the vocabulary, which has {len(self.vocabulary)}"
-            )
+            raise InputError(f"ids: {number} is no word of the vocabulary, which has {self.words}")
 
     def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """Map (N, n) numbers to (N, n, size): eqs. 14-16 of SCAN with kind "gru", "mean"."""
@@ -133,7 +141,7 @@ def last_word(features: Tensor, lengths: Tensor) -> Tensor:
     return features[torch.arange(len(features), device=features.device), lengths - 1]
 
 
-def build_text(config: TextConfig, size: int, vocabulary: Vocabulary | None) -> TextEncoder:
+def build_text(config: TextConfig, size: int, vocabulary: Vocabulary | int | None) -> TextEncoder:
     """Build the text encoder that a configuration names."""
     if config.kind == "bert":
         from crossgaze.models.bert import BertText
