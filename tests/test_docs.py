@@ -11,13 +11,13 @@ import pytest
 from PIL import Image
 
 import entity_files
-from crossgaze.cli import VERBS, parse
+from crossgaze.cli import VERBS, module_of, parse
 from crossgaze.data.regions.writer import RegionWriter
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 RESULTS = ROOT / "results"
-HELP = [ROOT / "src" / "crossgaze" / "cli" / f"{verb}.py" for verb in VERBS]
+HELP = [Path(module_of(verb).__file__) for verb in VERBS]
 
 
 def blocks(page, language):
@@ -70,6 +70,10 @@ def test_python_code_runs(page, data):
         assert names["image"].boxes_of(names["caption"].phrases[0], size=(224, 224)).max() == 224
         assert names["caption_words"]("A dog's ball.") == ["a", "dog", "'s", "ball", "."]
         assert names["first"].answers == ("cup",)
+    if page.name == "models.md":
+        assert names["scores"].shape == (3, 2)
+        assert names["attention"].weights.shape[2:] == (4, 36)
+        assert names["again"].config == names["model"].config
     if page.name == "extract.md":
         assert names["store"].features.shape == (1, 49, 1280)
 
@@ -79,6 +83,7 @@ def test_the_pages_show_code_at_all():
     assert {page for page, count in shown.items() if count} == {
         "data.md",
         "extract.md",
+        "models.md",
         "regions.md",
     }
 

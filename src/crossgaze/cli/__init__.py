@@ -10,6 +10,8 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from keyword import iskeyword
+from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn
 
 from crossgaze import __version__
@@ -25,6 +27,7 @@ VERBS = {
     "extract": "turn a folder of photographs into region features",
     "store": "look at, verify, import and merge region stores",
     "data": "read a data set and say what is in it",
+    "import": "bring a checkpoint of the papers' public code",
     "demo": "try it on photographs that come with Python packages",
 }
 
@@ -75,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parse(verb: str, words: Sequence[str]) -> argparse.Namespace:
     """Read the words behind a verb, as its module describes them."""
-    module = import_module(f"crossgaze.cli.{verb}")
+    module = module_of(verb)
     parser = Parser(
         prog=f"crossgaze {verb}",
         description=module.__doc__,
@@ -103,4 +106,9 @@ def _run(words: Sequence[str]) -> int:
     if verb not in VERBS:
         raise InputError(f"unknown verb {verb!r}{nearest(verb, VERBS)}; see crossgaze --help")
     args = parse(verb, rest)
-    return int(import_module(f"crossgaze.cli.{verb}").run(args))
+    return int(module_of(verb).run(args))
+
+
+def module_of(verb: str) -> ModuleType:
+    """Import a verb's module; a verb that is a word of Python has a _ behind it there."""
+    return import_module(f"crossgaze.cli.{verb}{'_' if iskeyword(verb) else ''}")

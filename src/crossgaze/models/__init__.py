@@ -1,0 +1,1 @@
+"""The papers' models, one file each, behind one interface: `crossgaze.models.matcher`."""

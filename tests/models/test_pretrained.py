@@ -1,0 +1,192 @@
+"""Models on disk."""
+
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import crossgaze
+from crossgaze.data.text.vocabulary import Vocabulary
+from crossgaze.errors import FileFormatError, InputError
+from crossgaze.models.ensemble import Ensemble
+from crossgaze.models.families import FAMILIES, family
+from crossgaze.models.pretrained import load
+from crossgaze.models.text import TextConfig
+
+VOCAB = Vocabulary.build(["a dog runs", "two cats sleep"], 1)
+TEXTS = ["a dog sleeps", "two cats"]
+
+
+def small(name, **changes):
+    """Build a small model of a family."""
+    model_type, config_type = family(name)
+    kind = "lstm" if name == "m-dan" else "gru"
+    both = name not in ("vsrn", "vse++")
+    text = TextConfig(kind=kind, word_size=4, bidirectional=both)
+    extra = {"heads": 2, "filters": 3} if name == "mmca" else {}
+    torch.manual_seed(0)
+    config = config_type(**({"region_width": 5, "size": 6, "text": text} | extra | changes))
+    return model_type(config, VOCAB).eval()
+
+
+def scores(model, regions, texts=TEXTS):
+    with torch.no_grad():
+        return model.similarity(model.encode_images(regions), model.encode_texts(texts))
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_family_loads_as_it_was_saved(tmp_path, name):
+    model, regions = small(name), torch.randn(3, 4, 5)
+    model.origin = {"run": "a test"}
+    model.save_pretrained(tmp_path / "m")
+    again = load(tmp_path / "m")
+    assert type(again) is type(model)
+    assert again.config == model.config
+    assert again.origin == {"run": "a test"}
+    assert not again.training
+    torch.testing.assert_close(scores(again, regions), scores(model, regions), rtol=0, atol=0)
+    names = sorted(path.name for path in (tmp_path / "m").iterdir())
+    assert names == ["README.md", "config.json", "model.safetensors", "vocab.json"]
+    card = (tmp_path / "m" / "README.md").read_text()
+    assert f"# {name}" in card
+    assert "run: a test" in card
+
+
+def test_a_later_save_replaces_an_earlier_one(tmp_path):
+    small("scan").save_pretrained(tmp_path / "m")
+    small("scan", lambda1=4.0).save_pretrained(tmp_path / "m")
+    assert load(tmp_path / "m").config.lambda1 == 4
+
+
+def test_a_save_that_fails_leaves_no_half_model(tmp_path, monkeypatch):
+    import crossgaze.models.pretrained as module
+
+    def full(*args, **options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(module, "save_file", full)
+    with pytest.raises(OSError, match="No space left"):
+        small("scan").save_pretrained(tmp_path / "m")
+    with pytest.raises(InputError, match=r"it has no config.json"):
+        load(tmp_path / "m")
+    assert not list((tmp_path / "m").iterdir())
+
+
+def test_half_precision_on_disk_is_full_in_memory(tmp_path):
+    model = small("scan")
+    model.save_pretrained(tmp_path / "m")
+    path = tmp_path / "m" / "model.safetensors"
+    save_file({key: value.half() for key, value in load_file(path).items()}, path)
+    again = load(tmp_path / "m")
+    assert {p.dtype for p in again.parameters()} == {torch.float32}
+    regions = torch.randn(2, 3, 5)
+    torch.testing.assert_close(scores(again, regions), scores(model, regions), atol=1e-2, rtol=1e-2)
+
+
+def test_an_ensemble_is_the_mean_of_its_members(tmp_path):
+    one, two = small("scan"), small("scan", direction="i-t", pooling="LSE")
+    both, regions = Ensemble([one, two]), torch.randn(3, 4, 5)
+    expected = (scores(one, regions) + scores(two, regions)) / 2
+    torch.testing.assert_close(scores(both, regions), expected)
+    both.save_pretrained(tmp_path / "m")
+    again = crossgaze.load(tmp_path / "m")
+    assert isinstance(again, Ensemble)
+    torch.testing.assert_close(scores(again, regions), expected)
+    assert not again.embeds
+    assert Ensemble([small("vsrn"), small("vsrn")]).embeds
+    images, texts = both.encode_images(regions), both.encode_texts(TEXTS)
+    assert len(both.attention(images[:2], texts)) == 2
+    assert len(texts) == 2
+    ids, lengths = torch.tensor([[1, 4, 2]]), [3]
+    assert both.similarity(images, both.encode_tokens(ids, lengths)).shape == (3, 1)
+
+
+def test_models_that_do_not_go_together_are_refused():
+    with pytest.raises(InputError, match="got no model"):
+        Ensemble([])
+    with pytest.raises(InputError, match=r"regions of widths \[5, 7\]"):
+        Ensemble([small("scan"), small("scan", region_width=7)])
+    other = small("scan")
+    other.text.vocabulary = Vocabulary.build(["x y"], 1)
+    with pytest.raises(InputError, match="different vocabularies"):
+        Ensemble([small("scan"), other]).encode_tokens(torch.tensor([[1]]), [1])
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("config.json", "{", "does not read as a model's head"),
+        ("config.json", "[]", "does not read as a model's head"),
+        ("config.json", '{"format": "x", "version": 1, "family": "scan"}', "is 'x' version 1"),
+        (
+            "config.json",
+            '{"format": "crossgaze-model", "version": 1, "family": "scan"}',
+            "has no 'config'",
+        ),
+        (
+            "config.json",
+            '{"format": "crossgaze-model", "version": 1, "family": "scam", "config": {}}',
+            r"unknown name 'scam' \(did you mean 'scan'\?\)",
+        ),
+        (
+            "config.json",
+            '{"format": "crossgaze-model", "version": 1, "family": "scan", "config": {"siz": 1}}',
+            r"unknown key 'siz' \(did you mean 'size'\?\)",
+        ),
+        (
+            "config.json",
+            '{"format": "crossgaze-model", "version": 1, "family": "ensemble", '
+            '"members": ["../x"]}',
+            r"names the member '../x'",
+        ),
+        ("model.safetensors", "garbage", "does not read as safetensors"),
+        ("model.safetensors", None, "is missing, the model's weights"),
+    ],
+)
+def test_a_damaged_folder_is_named(tmp_path, file, content, message):
+    small("scan").save_pretrained(tmp_path / "m")
+    path = tmp_path / "m" / file
+    path.unlink() if content is None else path.write_text(content)
+    with pytest.raises(InputError, match=message):
+        load(tmp_path / "m")
+
+
+def test_weights_of_another_model_are_named(tmp_path):
+    small("scan").save_pretrained(tmp_path / "m")
+    head = json.loads((tmp_path / "m" / "config.json").read_text())
+    head["config"]["size"] = 8
+    (tmp_path / "m" / "config.json").write_text(json.dumps(head))
+    with pytest.raises(FileFormatError, match=r"has shape .* wanted .* and \d+ more"):
+        load(tmp_path / "m")
+
+
+def test_folders_that_are_something_else_are_left_alone(tmp_path):
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "cat.jpg").write_text("x")
+    with pytest.raises(InputError, match=r"holds 'cat.jpg'"):
+        small("scan").save_pretrained(tmp_path / "photos")
+    with pytest.raises(InputError, match="is a file, wanted a folder"):
+        small("scan").save_pretrained(tmp_path / "photos" / "cat.jpg")
+    with pytest.raises(InputError, match=r"it has no config.json"):
+        load(tmp_path / "photos")
+    for source in (tmp_path / "no", "./no", "name", "a/b/c"):
+        with pytest.raises(InputError, match="no such folder, wanted a model's folder or a Hub id"):
+            load(source)
+
+
+def test_a_hub_id_that_cannot_be_had_is_one_line(monkeypatch):
+    hub = pytest.importorskip("huggingface_hub")
+
+    def fail(*args, **options):
+        raise OSError("no network\nand more")
+
+    monkeypatch.setattr(hub, "snapshot_download", fail)
+    with pytest.raises(InputError, match=r"^owner/name: .* it cannot be had: no network$"):
+        load("owner/name")
+
+
+def test_the_packages_names_are_where_they_should_be():
+    assert crossgaze.load is load
+    with pytest.raises(AttributeError, match="has no attribute 'lode'"):
+        crossgaze.lode  # noqa: B018
