@@ -254,6 +254,7 @@ def test_scans_other_options_are_taken(tmp_path, changes):
 def test_bfan_scores_as_the_public_code(tmp_path, focal):
     torch.manual_seed(2)
     opt = options(focal_type=focal, lambda_softmax=20.0)
+    del opt.bi_gru  # BFAN's code has no such option and always reads both ways
     states, (regions, ids, _) = plain_states(), inputs()
     data = regions, ids, torch.tensor([6, 5, 3, 2, 2])  # the public code gives NaN for one word
     model = import_checkpoint(save(tmp_path / "c.pth.tar", states, opt), "bfan")
@@ -300,6 +301,38 @@ def test_vse_scores_as_the_public_code(tmp_path):
     texts = torch.stack([l2(w[-1], -1) for w in gru(states[1], ids, lengths)])
     ours = model.similarity(model.encode_images(regions[:, 0]), model.encode_tokens(ids, lengths))
     torch.testing.assert_close(ours, images @ texts.T, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("family", "bi"), [("vsrn", False), ("vse++", False)])
+def test_vectors_without_signs_are_taken_so(tmp_path, family, bi):
+    torch.manual_seed(5)
+    states = [vsrn_state(True) if family == "vsrn" else plain_states()[0], text_state(bi)]
+    regions, ids, lengths = inputs()
+    plain = import_checkpoint(save(tmp_path / "a", states, options()), family)
+    model = import_checkpoint(save(tmp_path / "b", states, options(use_abs=True)), family)
+    images, texts = plain.encode_images(regions).vectors, plain.encode_tokens(ids, lengths).vectors
+    torch.testing.assert_close(scores(model, regions, ids, lengths), images.abs() @ texts.abs().T)
+
+
+def test_a_single_number_of_old_torch_is_taken(tmp_path):
+    states, opt = plain_states(weight_norm=True), options(precomp_enc_type="weight_norm")
+    expected = import_checkpoint(save(tmp_path / "a", states, opt), "scan")
+    states[0]["fc.weight_g"] = states[0]["fc.weight_g"].reshape(1)
+    data = inputs()
+    model = import_checkpoint(save(tmp_path / "b", states, opt), "scan")
+    torch.testing.assert_close(scores(model, *data), scores(expected, *data))
+
+
+def test_what_json_cannot_hold_is_not_kept(tmp_path):
+    raw = {"epoch": 1, "model": plain_states(), "best_rsum": float("nan"), "opt": options()}
+    raw["opt"].odd, raw["opt"].steps = float("inf"), [1, 2]
+    torch.save(raw, tmp_path / "c")
+    model = import_checkpoint(tmp_path / "c", "scan")
+    model.save_pretrained(tmp_path / "m")
+    origin = crossgaze.load(tmp_path / "m").origin
+    assert "best_rsum" not in origin
+    assert "odd" not in origin["opt"]
+    assert origin["opt"]["steps"] == [1, 2]
 
 
 def test_the_vocabulary_comes_with_it_and_all_of_it_is_saved(tmp_path):
@@ -366,7 +399,12 @@ def test_a_malicious_pickle_is_refused_and_not_run(tmp_path, capsys):
         (lambda raw: vars(raw["opt"]).pop("img_dim"), "its opt has no 'img_dim'"),
         (lambda raw: vars(raw["opt"]).update(agg_func="Min"), "agg_func = 'Min', wanted one of"),
         (lambda raw: vars(raw["opt"]).update(raw_feature_norm="x"), "feature_norm"),
-        (lambda raw: vars(raw["opt"]).update(use_abs=True), "its opt has use_abs"),
+        (
+            lambda raw: vars(raw["opt"]).update(lambda_lse=None),
+            "lambda_lse = None, wanted a number",
+        ),
+        (lambda raw: vars(raw["opt"]).update(embed_size=6.5), "embed_size = 6.5, wanted a whole"),
+        (lambda raw: vars(raw["opt"]).update(no_imgnorm="False"), "no_imgnorm = 'False', wanted"),
     ],
 )
 def test_what_is_wrong_with_a_checkpoint_is_named(tmp_path, change, message):
@@ -388,8 +426,9 @@ def test_other_mistakes_are_named(tmp_path):
     with pytest.raises(InputError, match="has 6 words, the checkpoint's embedding"):
         import_checkpoint(path, "scan", tmp_path / "v.json")
     measured = save(tmp_path / "d.pth.tar", plain_states(False), options(measure="order"))
-    with pytest.raises(FileFormatError, match="measure = 'order'"):
-        import_checkpoint(measured, "vse++")
+    for family in ("vse++", "vsrn"):
+        with pytest.raises(FileFormatError, match="measure = 'order'"):
+            import_checkpoint(measured, family)
 
 
 def test_the_verb_writes_a_model_that_loads(tmp_path, capsys):

@@ -10,6 +10,7 @@ kept as they are in the model's `origin`.
 from __future__ import annotations
 
 import argparse
+import math
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -46,6 +47,35 @@ class Options:
             return default[0]
         raise FileFormatError(self.path, f"its opt has no {name!r}, it has {sorted(self.values)}")
 
+    def number(self, name: str, *default: float) -> float:
+        """Return a number; the public code's scripts may have kept it as text."""
+        value = self(name, *default)
+        try:
+            number = float(value) if not isinstance(value, bool) else math.nan
+        except (TypeError, ValueError):
+            number = math.nan
+        if not math.isfinite(number):
+            raise FileFormatError(self.path, f"its opt has {name} = {value!r}, wanted a number")
+        return number
+
+    def whole(self, name: str, *default: int) -> int:
+        """Return a whole number."""
+        number = self.number(name, *default)
+        if number != int(number):
+            raise FileFormatError(
+                self.path, f"its opt has {name} = {number}, wanted a whole number"
+            )
+        return int(number)
+
+    def switch(self, name: str, default: bool) -> bool:
+        """Return a switch; a text such as 'False' would count as on, so it is refused."""
+        value = self(name, default)
+        if value not in (True, False):
+            raise FileFormatError(
+                self.path, f"its opt has {name} = {value!r}, wanted True or False"
+            )
+        return bool(value)
+
     def choice(self, name: str, known: Mapping[str, str]) -> str:
         """Return our name for one of the public code's choices."""
         value = self(name)
@@ -55,67 +85,73 @@ class Options:
             )
         return known[value]
 
-    def refuse(self, name: str) -> None:
-        """Refuse a checkpoint that was trained with a switch that crossgaze does not have."""
-        if self(name, False):
-            raise FileFormatError(self.path, f"its opt has {name}, which crossgaze does not have")
-
 
 def _encoder(opt: Options, *, bidirectional: bool) -> dict[str, Any]:
     """Return the settings that all four families share."""
-    opt.refuse("use_abs")
     return {
-        "region_width": int(opt("img_dim")),
-        "size": int(opt("embed_size")),
+        "region_width": opt.whole("img_dim"),
+        "size": opt.whole("embed_size"),
         "text": TextConfig(
             kind="gru",
-            word_size=int(opt("word_dim")),
-            layers=int(opt("num_layers", 1)),
+            word_size=opt.whole("word_dim"),
+            layers=opt.whole("num_layers", 1),
             bidirectional=bidirectional,
         ),
-        "normalize_images": not opt("no_imgnorm", False),
+        "normalize_images": not opt.switch("no_imgnorm", False),
     }
 
 
-def _fragments(opt: Options) -> dict[str, Any]:
+def _fragments(opt: Options, *, bidirectional: bool) -> dict[str, Any]:
     kinds = {"basic": "basic", "weight_norm": "weight_norm"}
-    return _encoder(opt, bidirectional=bool(opt("bi_gru", False))) | {
-        "normalize_texts": not opt("no_txtnorm", False),
+    return _encoder(opt, bidirectional=bidirectional) | {
+        "normalize_texts": not opt.switch("no_txtnorm", False),
         "projection": opt.choice("precomp_enc_type", kinds)
         if "precomp_enc_type" in opt.values
         else "basic",
     }
 
 
+def _vectors(opt: Options) -> dict[str, Any]:
+    """Return the settings of the two families that compare vectors."""
+    if opt("measure", "cosine") != "cosine":
+        raise FileFormatError(
+            opt.path,
+            f"its opt has measure = {opt('measure')!r}, crossgaze has the inner product (cosine)",
+        )
+    absolute = opt.switch("use_abs", False)
+    return _encoder(opt, bidirectional=False) | {"absolute": absolute}
+
+
 def _scan(opt: Options, words: Vocabulary | int) -> Matcher:
     config = ScanConfig(
-        **_fragments(opt),
+        **_fragments(opt, bidirectional=opt.switch("bi_gru", False)),
         direction=opt.choice("cross_attn", DIRECTION),  # type: ignore[arg-type]
         pooling=opt.choice("agg_func", POOLING),  # type: ignore[arg-type]
-        lambda1=float(opt("lambda_softmax")),
-        lambda2=float(opt("lambda_lse", 6.0)),
+        lambda1=opt.number("lambda_softmax"),
+        lambda2=opt.number("lambda_lse", 6.0),
         feature_norm=opt("raw_feature_norm"),
     )
     return Scan(config, words)
 
 
 def _bfan(opt: Options, words: Vocabulary | int) -> Matcher:
+    # BFAN's code has no such option: it always reads both ways.
+    both = opt.switch("bi_gru", True)
     config = BfanConfig(
-        **_fragments(opt), lambda1=float(opt("lambda_softmax")), focal=opt("focal_type")
+        **_fragments(opt, bidirectional=both),
+        lambda1=opt.number("lambda_softmax"),
+        focal=opt("focal_type"),
     )
     return Bfan(config, words)
 
 
 def _vsrn(opt: Options, words: Vocabulary | int) -> Matcher:
     variant = "f30k" if opt("data_name") == "f30k_precomp" else "coco"
-    config = VsrnConfig(**_encoder(opt, bidirectional=False), variant=variant)  # type: ignore[arg-type]
-    return Vsrn(config, words)
+    return Vsrn(VsrnConfig(**_vectors(opt), variant=variant), words)  # type: ignore[arg-type]
 
 
 def _vse(opt: Options, words: Vocabulary | int) -> Matcher:
-    if opt("measure", "cosine") != "cosine":
-        raise FileFormatError(opt.path, f"its opt has measure = {opt('measure')!r}, wanted cosine")
-    return Vse(VseConfig(**_encoder(opt, bidirectional=False)), words)
+    return Vse(VseConfig(**_vectors(opt)), words)
 
 
 Builder = Callable[[Options, Vocabulary | int], Matcher]
@@ -229,8 +265,15 @@ def _ours(
     for key, value in model.state_dict().items():
         if key.endswith("num_batches_tracked"):
             weights.setdefault(key, torch.zeros_like(value))
+        if value.ndim == 0 and key in weights and weights[key].numel() == 1:
+            weights[key] = weights[key].reshape(())  # old torch wrote a single number as (1,)
     return weights
 
 
 def _is_plain(value: object) -> bool:
-    return value is None or isinstance(value, str | int | float | bool)
+    """Whether JSON can hold it: an option of the training is kept as it was, where it can be."""
+    if isinstance(value, list | tuple):
+        return all(_is_plain(item) for item in value)
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or isinstance(value, str | int | bool)

@@ -137,8 +137,7 @@ def load_weights(model: Matcher, weights: dict[str, Tensor], path: Path) -> None
         if key in weights and weights[key].shape != wanted[key].shape
     ]
     if problems:
-        more = f" and {len(problems) - 6} more" if len(problems) > 6 else ""
-        raise FileFormatError(path, f"does not fit the model: {'; '.join(problems[:6])}{more}")
+        raise FileFormatError(path, f"does not fit the model: {'; '.join(problems)}")
     # Weights may be kept in half precision on disk; the model computes in its own.
     model.load_state_dict({key: weights[key].to(wanted[key].dtype) for key in wanted})
 

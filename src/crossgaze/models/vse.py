@@ -29,9 +29,14 @@ from crossgaze.models.text import TextConfig, build_text, last_word
 
 @dataclass(frozen=True)
 class VseConfig(EncoderConfig):
-    """What a VSE++ is: `EncoderConfig`, with a sentence read in one direction."""
+    """What a VSE++ is: `EncoderConfig`, with a sentence read in one direction.
+
+    Args:
+        absolute: whether vectors are taken without their signs (the public code's `use_abs`).
+    """
 
     text: TextConfig = field(default_factory=lambda: TextConfig(bidirectional=False))
+    absolute: bool = False
 
 
 class Vse(Matcher):
@@ -64,12 +69,14 @@ class Vse(Matcher):
         mean = regions.masked_fill(~mask, 0.0).sum(1) / counts[:, None]  # (N, d)
         f: Tensor = self.regions(mean)  # (N, D)
         vectors = l2norm(f) if self.config.normalize_images else f
+        vectors = vectors.abs() if self.config.absolute else vectors
         return Encoded(vectors=vectors, fragments=None, counts=counts)
 
     def _encode_words(self, ids: Tensor, lengths: Tensor) -> Encoded:
         """Read (N, n) word numbers and keep the state at the last real word, (N, D)."""
         g = last_word(self.text(ids, lengths), lengths)  # (N, D)
         vectors = l2norm(g) if self.config.normalize_texts else g
+        vectors = vectors.abs() if self.config.absolute else vectors
         return Encoded(vectors=vectors, fragments=None, counts=lengths)
 
     def similarity(self, images: Encoded, texts: Encoded) -> Tensor:

@@ -66,6 +66,7 @@ class VsrnConfig:
         reasoning: "gru" (GSR) or "mean", the mean region instead (table 4's Mean-pool and RRR).
         normalize_images: whether an image's vector has length 1.
         normalize_texts: whether a sentence's vector has length 1.
+        absolute: whether vectors are taken without their signs (the public code's `use_abs`).
     """
 
     region_width: int = 2048
@@ -76,6 +77,7 @@ class VsrnConfig:
     reasoning: Reasoning = "gru"
     normalize_images: bool = True
     normalize_texts: bool = True
+    absolute: bool = False
 
     def __post_init__(self) -> None:
         for name, least in (("region_width", 1), ("size", 1), ("layers", 0)):
@@ -193,6 +195,8 @@ class Vsrn(Matcher):
             vectors = batch_norm(self.bn, vectors)
         if self.config.normalize_images:
             vectors = l2norm(vectors)
+        if self.config.absolute:
+            vectors = vectors.abs()
         return Encoded(vectors=vectors, fragments=None, counts=counts, features=features)
 
     def _relate(self, regions: Tensor, counts: Tensor) -> Tensor:
@@ -230,6 +234,8 @@ class Vsrn(Matcher):
         vectors = last_word(self.text(ids, lengths), lengths)
         if self.config.normalize_texts:
             vectors = l2norm(vectors)
+        if self.config.absolute:
+            vectors = vectors.abs()
         return Encoded(vectors=vectors, fragments=None, counts=lengths)
 
     def similarity(self, images: Encoded, texts: Encoded) -> Tensor:
