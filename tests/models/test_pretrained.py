@@ -159,7 +159,7 @@ def test_weights_of_another_model_are_named(tmp_path):
     (tmp_path / "m" / "config.json").write_text(json.dumps(head))
     with pytest.raises(
         FileFormatError,
-        match=r"regions.weight has shape .*; .*text.embed|has shape .*; .* has shape",
+        match=r"(has shape .*; ){5}",
     ):
         load(tmp_path / "m")
 

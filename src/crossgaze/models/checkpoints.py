@@ -202,9 +202,7 @@ def import_checkpoint(path: str | Path, family: str, vocab: str | Path | None = 
     model.origin = {
         "imported from": path.name,
         "code": f"the public {family} code",
-        **{
-            key: raw[key] for key in ("epoch", "best_rsum") if isinstance(raw.get(key), int | float)
-        },
+        **{key: raw[key] for key in ("epoch", "best_rsum") if key in raw and _is_plain(raw[key])},
         "opt": {key: value for key, value in sorted(opt.values.items()) if _is_plain(value)},
     }
     return model.eval()
