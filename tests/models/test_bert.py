@@ -438,3 +438,15 @@ def test_minilm_knows_what_sentences_mean(capfd):
     assert calls == [3]
     assert torch.equal(encoder(*batch).detach(), words)
     assert calls == [3]
+
+
+def test_code_in_a_folder_is_never_run(folder, tmp_path, capsys, monkeypatch):
+    for path in folder.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "x.py").write_text("print('PWNED')")
+    config = {"model_type": "mine", "auto_map": {"AutoConfig": "x.C", "AutoModel": "x.M"}}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    monkeypatch.setattr("builtins.input", lambda *words: "y")
+    with pytest.raises(InputError, match="bert"):
+        BertText(4, TextConfig(kind="bert", bert=str(tmp_path)))
+    assert "PWNED" not in capsys.readouterr().out

@@ -399,6 +399,17 @@ def test_a_malicious_pickle_is_refused_and_not_run(tmp_path, capsys):
         (lambda raw: vars(raw["opt"]).pop("img_dim"), "its opt has no 'img_dim'"),
         (lambda raw: vars(raw["opt"]).update(agg_func="Min"), "agg_func = 'Min', wanted one of"),
         (lambda raw: vars(raw["opt"]).update(raw_feature_norm="x"), "feature_norm"),
+        (lambda raw: vars(raw["opt"]).update(raw_feature_norm="paper"), "feature_norm = 'paper'"),
+        (lambda raw: vars(raw["opt"]).update(cross_attn=["t2i"]), "cross_attn = "),
+        (lambda raw: vars(raw["opt"]).update(embed_size=40_000), "does not fit the model"),
+        (
+            lambda raw: raw["model"][1].update({"embed.weight": torch.zeros(1).expand(10**9, 4)}),
+            "its embed.weight is not a plain, whole tensor",
+        ),
+        (
+            lambda raw: raw["model"][0].update({"module.fc.bias": torch.ones(6)}),
+            "both with and without 'module.'",
+        ),
         (
             lambda raw: vars(raw["opt"]).update(lambda_lse=None),
             "lambda_lse = None, wanted",

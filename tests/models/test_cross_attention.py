@@ -159,7 +159,7 @@ def test_clean_fragments_zeroes_what_lies_past_the_real_ones():
 
 @pytest.mark.parametrize("block", [1, 2, 3, 256])
 def test_every_pair_is_scored_once_in_its_place(monkeypatch, block):
-    monkeypatch.setattr(cross_attention, "BLOCK", block)
+    monkeypatch.setattr(cross_attention, "NUMBERS", block * 2 * 2)  # 2 words, 2 regions
     images = Encoded(
         None, torch.tensor([[[1.0], [9]], [[2], [3]], [[4], [9]]]), torch.tensor([1, 2, 1])
     )

@@ -258,10 +258,12 @@ def test_parameters_at_the_papers_sizes():
 def test_the_configuration_is_checked_and_survives_json():
     assert build(DanConfig, json.loads(json.dumps(to_dict(SMALL)))) == SMALL
     for name in ("region_width", "size", "steps"):
-        with pytest.raises(InputError, match=f"{name}: is 0, wanted 1 or more"):
+        with pytest.raises(InputError, match=f"{name}: got 0, wanted a whole number, 1 "):
             replace(SMALL, **{name: 0})
     for ratio in (-0.1, 1.0, float("nan")):
-        with pytest.raises(InputError, match=r"dropout: is \S+, wanted 0 or more and below 1"):
+        with pytest.raises(
+            InputError, match=r"dropout: got \S+, wanted a number from 0 to less than 1"
+        ):
             replace(SMALL, dropout=ratio)
 
 

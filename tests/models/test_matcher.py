@@ -10,6 +10,7 @@ from crossgaze.errors import InputError
 from crossgaze.models.encoded import Attention, Encoded, real
 from crossgaze.models.matcher import Matcher, require_pairs
 from crossgaze.models.regions import EncoderConfig
+from crossgaze.models.scan import Scan, ScanConfig
 from crossgaze.models.text import TextConfig, build_text
 
 WORDS = Vocabulary.build(["a dog runs", "the cat sleeps"], min_count=1)
@@ -35,7 +36,7 @@ class Sums(Matcher):
         kept = ids.masked_fill(~real(lengths, ids.shape[1]), 0)
         return Encoded(kept.sum(1, keepdim=True).to(self.scale.dtype), None, lengths)
 
-    def similarity(self, images, texts):
+    def _similarity(self, images, texts):
         return images.vectors @ texts.vectors.T
 
     def attention(self, images, texts):
@@ -145,3 +146,51 @@ def test_attention_takes_pairs():
 def test_a_matcher_must_have_every_part():
     with pytest.raises(TypeError, match="abstract"):
         Matcher()
+
+
+@pytest.mark.parametrize("kind", [np.uint16, np.uint32, np.int32, np.float64])
+def test_whole_numbers_of_any_kind_are_taken(kind):
+    model = small_scan()
+    ids, lengths = np.array([[1, 4, 2]], kind), np.array([3], kind)
+    expected = model.encode_tokens(torch.tensor([[1, 4, 2]]), [3]).fragments
+    torch.testing.assert_close(model.encode_tokens(ids, lengths).fragments, expected)
+
+
+def test_what_is_no_number_or_text_is_named():
+    model = small_scan()
+    with pytest.raises(InputError, match=r"ids: got \[1.5\], wanted whole numbers"):
+        model.encode_tokens(torch.tensor([[1.5]]), [1])
+    with pytest.raises(InputError, match="regions: are not an array of numbers"):
+        model.encode_images(np.array([["a"]]))
+    with pytest.raises(InputError, match=r"texts\[1\]: got a NoneType, wanted a text"):
+        model.encode_texts(["a dog", None])
+    assert len(model.encode_texts(text for text in ["a dog", "a dog"])) == 2
+    assert len(model.encode_texts([])) == 0
+
+
+def test_read_only_and_half_precision_arrays_are_taken():
+    regions = np.ones((2, 3, 5), np.float16)
+    regions.flags.writeable = False
+    assert len(small_scan().encode_images(regions)) == 2
+
+
+def test_picking_by_number_mask_and_slice():
+    images = small_scan().encode_images(torch.randn(3, 2, 5))
+    assert len(images[1]) == len(images[np.int64(1)]) == 1
+    assert len(images[[False, True, True]]) == 2
+    torch.testing.assert_close(images[[2, 0]].fragments, images.fragments[[2, 0]])
+    torch.testing.assert_close(images[1:].fragments, images.fragments[1:])
+
+
+def test_similarity_is_single_precision_where_a_model_computes_in_half():
+    model = small_scan().half()
+    regions = torch.zeros(2, 3, 5)
+    regions[1] = torch.randn(3, 5)
+    scores = model.similarity(model.encode_images(regions), model.encode_texts(["a dog"]))
+    assert scores.dtype == torch.float32
+    assert torch.isfinite(scores).all()  # also for the zero image
+
+
+def small_scan():
+    config = ScanConfig(region_width=5, size=6, text=TextConfig(word_size=4))
+    return Scan(config, Vocabulary.build(["a dog runs"], 1)).eval()

@@ -226,7 +226,7 @@ def test_blocks_of_images_change_nothing(monkeypatch):
     model = make()
     images, texts = model.encode_images(draw(5, 3, WIDTH)), model.encode_texts(CAPTIONS)
     want = model.similarity(images, texts)
-    monkeypatch.setattr("crossgaze.models.mmca.BLOCK", 2)
+    monkeypatch.setattr("crossgaze.models.mmca.NUMBERS", 1)  # one image at a time
     torch.testing.assert_close(model.similarity(images, texts), want, rtol=0, atol=1e-12)
     assert model.similarity(images[:0], texts).shape == (0, 3)
     assert model.similarity(images, texts[:0]).shape == (5, 0)
@@ -315,13 +315,13 @@ def test_parameters_at_the_papers_sizes():
 def test_the_configuration_is_checked_and_survives_json():
     assert build(MmcaConfig, json.loads(json.dumps(to_dict(SMALL)))) == SMALL
     for name in ("region_width", "size", "heads", "filters"):
-        with pytest.raises(InputError, match=f"{name}: is 0, wanted 1 or more"):
+        with pytest.raises(InputError, match=f"{name}: got 0, wanted a whole number, 1 or more"):
             replace(SMALL, **{name: 0})
     wrong = {
         "heads": (4, "heads: is 4, wanted a divisor of the size, 6"),
         "alpha": (float("nan"), "alpha: is nan, wanted a number, 0 or more"),
         "modules": ("cross", "modules: is 'cross', wanted 'both' or 'self'"),
-        "dropout": (1.0, "dropout: is 1.0, wanted 0 or more and below 1"),
+        "dropout": (1.0, "dropout: got 1.0, wanted a number from 0 to less than 1"),
     }
     for name, (value, message) in wrong.items():
         with pytest.raises(InputError, match=message):

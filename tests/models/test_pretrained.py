@@ -59,18 +59,90 @@ def test_a_later_save_replaces_an_earlier_one(tmp_path):
     assert load(tmp_path / "m").config.lambda1 == 4
 
 
-def test_a_save_that_fails_leaves_no_half_model(tmp_path, monkeypatch):
+def test_a_save_that_fails_leaves_the_old_model(tmp_path, monkeypatch):
     import crossgaze.models.pretrained as module
+
+    small("scan").save_pretrained(tmp_path / "m")
 
     def full(*args, **options):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(module, "save_file", full)
     with pytest.raises(OSError, match="No space left"):
-        small("scan").save_pretrained(tmp_path / "m")
-    with pytest.raises(InputError, match=r"it has no config.json"):
+        small("scan", lambda1=4.0).save_pretrained(tmp_path / "m")
+    with pytest.raises(OSError, match="No space left"):
+        small("scan").save_pretrained(tmp_path / "new")
+    monkeypatch.undo()
+    assert load(tmp_path / "m").config.lambda1 == 9
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
+    odd = small("scan", lambda1=4.0)
+    odd.origin = {"loss": float("nan")}
+    with pytest.raises(ValueError, match="JSON"):
+        odd.save_pretrained(tmp_path / "m")
+    assert load(tmp_path / "m").config.lambda1 == 9
+
+
+def test_what_a_killed_save_left_behind_stands_in_nobodys_way(tmp_path):
+    small("scan").save_pretrained(tmp_path / "m")
+    (tmp_path / ".m.77.new").mkdir()
+    (tmp_path / ".m.77.new" / "model.safetensors").write_text("half")
+    small("scan", lambda1=4.0).save_pretrained(tmp_path / "m")
+    assert load(tmp_path / "m").config.lambda1 == 4
+
+
+def test_nothing_of_an_earlier_model_stays(tmp_path):
+    Ensemble([small("scan"), small("scan")]).save_pretrained(tmp_path / "m")
+    small("scan").save_pretrained(tmp_path / "m")
+    names = sorted(path.name for path in (tmp_path / "m").iterdir())
+    assert names == ["README.md", "config.json", "model.safetensors", "vocab.json"]
+    Ensemble([small("scan"), small("scan")]).save_pretrained(tmp_path / "m")
+    names = sorted(path.name for path in (tmp_path / "m").iterdir())
+    assert names == ["0", "1", "README.md", "config.json"]
+
+
+def test_the_vocabulary_must_be_the_one_it_was_saved_with(tmp_path):
+    small("scan").save_pretrained(tmp_path / "m")
+    path = tmp_path / "m" / "vocab.json"
+    content = path.read_text()
+    Vocabulary.build(["two cats sleep", "a dog runs"], 1).save(path)
+    with pytest.raises(FileFormatError, match=r"vocab.json: is another vocabulary"):
         load(tmp_path / "m")
-    assert not list((tmp_path / "m").iterdir())
+    path.unlink()
+    with pytest.raises(FileFormatError, match=r"vocab.json: is missing"):
+        load(tmp_path / "m")
+    path.write_text(content)
+    load(tmp_path / "m")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"size": 100_000}, "does not fit the model"),
+        ({"size": 10**30}, "size: got .*, wanted a whole number"),
+        ({"text": {"word_size": 10**6}}, "does not fit the model"),
+        ({"text": {"layers": 10**6}}, "layers: got 1000000, wanted a whole number, 1 to 64"),
+    ],
+)
+def test_a_head_that_asks_for_too_much_is_refused_before_memory_is_taken(tmp_path, change, message):
+    small("scan").save_pretrained(tmp_path / "m")
+    path = tmp_path / "m" / "config.json"
+    head = json.loads(path.read_text())
+    head["config"] |= change
+    path.write_text(json.dumps(head))
+    with pytest.raises(InputError, match=message):
+        load(tmp_path / "m")
+
+
+def test_weights_that_are_no_numbers_are_named(tmp_path):
+    small("scan").save_pretrained(tmp_path / "m")
+    path = tmp_path / "m" / "model.safetensors"
+    weights = load_file(path)
+    save_file(weights | {"regions.bias": torch.full((6,), torch.nan)}, path)
+    with pytest.raises(FileFormatError, match=r"regions.bias holds values that are not finite"):
+        load(tmp_path / "m")
+    save_file(weights | {"regions.bias": torch.ones(6, dtype=torch.int64)}, path)
+    with pytest.raises(FileFormatError, match=r"regions.bias holds torch.int64, wanted floating"):
+        load(tmp_path / "m")
 
 
 def test_half_precision_on_disk_is_full_in_memory(tmp_path):
@@ -86,8 +158,9 @@ def test_half_precision_on_disk_is_full_in_memory(tmp_path):
 
 def test_an_ensemble_is_the_mean_of_its_members(tmp_path):
     one, two = small("scan"), small("scan", direction="i-t", pooling="LSE")
-    both, regions = Ensemble([one, two]), torch.randn(3, 4, 5)
-    expected = (scores(one, regions) + scores(two, regions)) / 2
+    three, regions = small("bfan"), torch.randn(3, 4, 5)
+    both = Ensemble([one, two, three])
+    expected = (scores(one, regions) + scores(two, regions) + scores(three, regions)) / 3
     torch.testing.assert_close(scores(both, regions), expected)
     both.save_pretrained(tmp_path / "m")
     again = crossgaze.load(tmp_path / "m")
@@ -96,7 +169,8 @@ def test_an_ensemble_is_the_mean_of_its_members(tmp_path):
     assert not again.embeds
     assert Ensemble([small("vsrn"), small("vsrn")]).embeds
     images, texts = both.encode_images(regions), both.encode_texts(TEXTS)
-    assert len(both.attention(images[:2], texts)) == 2
+    assert len(both.attention(images[:2], texts)) == 3
+    assert both.device == torch.device("cpu")
     assert len(texts) == 2
     ids, lengths = torch.tensor([[1, 4, 2]]), [3]
     assert both.similarity(images, both.encode_tokens(ids, lengths)).shape == (3, 1)
@@ -111,6 +185,11 @@ def test_models_that_do_not_go_together_are_refused():
     other.text.vocabulary = Vocabulary.build(["x y"], 1)
     with pytest.raises(InputError, match="different vocabularies"):
         Ensemble([small("scan"), other]).encode_tokens(torch.tensor([[1]]), [1])
+    numbered = [family("scan")[0](small("scan").config, words) for words in (13, 99)]
+    with pytest.raises(InputError, match="different vocabularies"):
+        Ensemble(numbered).encode_tokens(torch.tensor([[1]]), [1])
+    with pytest.raises(InputError, match="member 0 is a Ensemble, wanted a single model"):
+        Ensemble([Ensemble([small("scan")])])
 
 
 @pytest.mark.parametrize(
@@ -123,6 +202,22 @@ def test_models_that_do_not_go_together_are_refused():
             "config.json",
             '{"format": "crossgaze-model", "version": 1, "family": "scan"}',
             "has no 'config'",
+        ),
+        (
+            "config.json",
+            '{"format": "crossgaze-model", "version": 1, "family": ["scan"], "config": {}}',
+            "family is not a text",
+        ),
+        (
+            "config.json",
+            '{"format": "crossgaze-model", "version": 1, "family": "ensemble", "members": "01"}',
+            "has no 'members'",
+        ),
+        (
+            "config.json",
+            '{"format": "crossgaze-model", "version": 1, "family": "scan", "config": {}, '
+            '"words": -1}',
+            "words is -1",
         ),
         (
             "config.json",
@@ -159,7 +254,7 @@ def test_weights_of_another_model_are_named(tmp_path):
     (tmp_path / "m" / "config.json").write_text(json.dumps(head))
     with pytest.raises(
         FileFormatError,
-        match=r"(has shape .*; ){5}",
+        match=r"regions.weight has shape .*; .*rnn.bias_hh_l0_reverse has",
     ):
         load(tmp_path / "m")
 

@@ -23,7 +23,7 @@ TEXT = TextConfig(word_size=3)
 class Plain(FragmentMatcher):
     family = "plain"
 
-    def similarity(self, images, texts):
+    def _similarity(self, images, texts):
         return torch.einsum("ikd,tnd->it", images.fragments, texts.fragments)
 
     def attention(self, images, texts):

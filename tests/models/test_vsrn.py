@@ -458,9 +458,9 @@ def test_order_reads_mapped_arrays_without_writing_to_them():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"size": 0}, "size: got 0, wanted 1 or more"),
-        ({"region_width": -1}, "region_width: got -1, wanted 1 or more"),
-        ({"layers": -1}, "layers: got -1, wanted 0 or more"),
+        ({"size": 0}, "size: got 0, wanted a whole number, 1 or more"),
+        ({"region_width": -1}, "region_width: got -1, wanted a whole number, 1 or more"),
+        ({"layers": -1}, "layers: got -1, wanted a whole number, 0 to 64"),
         ({"variant": "flickr"}, "variant: got 'flickr', wanted one of f30k, coco"),
         ({"reasoning": "max"}, "reasoning: got 'max', wanted one of gru, mean"),
     ],
@@ -478,7 +478,7 @@ def test_bad_input_is_refused_by_name():
         model.attention(images, texts)
     with pytest.raises(InputError, match="attention: got images without region features"):
         model.attention(replace(images[[0]], features=None), texts)
-    with pytest.raises(InputError, match="similarity: got a side without vectors"):
+    with pytest.raises(InputError, match="vsrn: got a side without vectors"):
         model.similarity(replace(images, vectors=None), texts)
     with pytest.raises(InputError, match=r"regions: got shape \(2, 1, 6\)"):
         model.encode_images(torch.zeros(2, 1, 6))
@@ -491,3 +491,11 @@ def test_bad_input_is_refused_by_name():
         order_regions(features, counts, how="size")
     with pytest.raises(InputError, match=r"features, counts: got shapes \(2, 3\) and \(1,\)"):
         order_regions(features[0], counts)
+
+
+def test_orders_take_numbers_of_any_kind_and_refuse_counts_that_do_not_fit():
+    features = torch.arange(6.0).reshape(1, 3, 2)
+    sure = np.array([[1, 3, 2]], np.uint16)
+    assert order_regions(features, np.array([3]), confidence=sure)[1].tolist() == [[1, 2, 0]]
+    with pytest.raises(InputError, match="counts: go from 99 to 99, wanted 1 to 3"):
+        order_regions(features, np.array([99]), confidence=sure)

@@ -362,11 +362,11 @@ def test_parameters_at_the_papers_sizes():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"size": 0}, "size: got 0, wanted 1 or more"),
-        ({"hidden": 0}, "hidden: got 0, wanted 1 or more"),
-        ({"word_size": -2}, "word_size: got -2, wanted 1 or more"),
-        ({"max_length": 1}, "max_length: got 1, wanted 2 or more"),
-        ({"dropout": 1.0}, "dropout: got 1.0, wanted 0 or more and less than 1"),
+        ({"size": 0}, "size: got 0, wanted a whole number, 1 or more"),
+        ({"hidden": 0}, "hidden: got 0, wanted a whole number, 1 or more"),
+        ({"word_size": -2}, "word_size: got -2, wanted a whole number, 1 or more"),
+        ({"max_length": 1}, "max_length: got 1, wanted a whole number, 2 or more"),
+        ({"dropout": 1.0}, "dropout: got 1.0, wanted a number from 0 to less than 1"),
     ],
 )
 def test_bad_configurations_are_refused_by_name(given, message):

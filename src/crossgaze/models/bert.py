@@ -242,7 +242,7 @@ def _load(name: str) -> tuple[Any, Any]:
         raise InputError(f"bert {name!r}: no such folder, and no Hub id either")
     with _quiet():
         try:
-            config: Any = transformers.AutoConfig.from_pretrained(source)
+            config: Any = transformers.AutoConfig.from_pretrained(source, trust_remote_code=False)
             if config.model_type != "bert":
                 raise InputError(f"bert {name!r}: is a {config.model_type!r}, wanted a 'bert'")
             loader: Any = transformers.BertModel
@@ -251,7 +251,7 @@ def _load(name: str) -> tuple[Any, Any]:
                 source, config=config, add_pooling_layer=False, output_loading_info=True
             )
             reader: Any = transformers.AutoTokenizer
-            tokenizer = reader.from_pretrained(source)
+            tokenizer = reader.from_pretrained(source, trust_remote_code=False)
         except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
             first = (str(error).strip() or repr(error)).splitlines()[0]
             raise InputError(f"bert {name!r}: {first}") from None

@@ -102,7 +102,7 @@ class Bfan(FragmentMatcher):
     def __init__(self, config: BfanConfig, vocabulary: Vocabulary | int | None = None) -> None:
         super().__init__(config, vocabulary)
 
-    def similarity(self, images: Encoded, texts: Encoded) -> Tensor:
+    def _similarity(self, images: Encoded, texts: Encoded) -> Tensor:
         """Return the t-i mean plus the i-t mean for every image and sentence, (images, texts)."""
         return score_every_pair(images, texts, self._score)
 

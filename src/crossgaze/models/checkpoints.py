@@ -14,23 +14,26 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor
 
 from crossgaze.data.text.vocabulary import Vocabulary
 from crossgaze.errors import FileFormatError, InputError, nearest, require_file
-from crossgaze.models.bfan import Bfan, BfanConfig
+from crossgaze.models.bfan import BfanConfig
+from crossgaze.models.cross_attention import FeatureNorm
+from crossgaze.models.families import family as family_of
 from crossgaze.models.matcher import Matcher
-from crossgaze.models.pretrained import load_weights
-from crossgaze.models.scan import Scan, ScanConfig
+from crossgaze.models.pretrained import build_fitting, load_weights
+from crossgaze.models.scan import ScanConfig
 from crossgaze.models.text import TextConfig
-from crossgaze.models.vse import Vse, VseConfig
-from crossgaze.models.vsrn import Vsrn, VsrnConfig
+from crossgaze.models.vse import VseConfig
+from crossgaze.models.vsrn import VsrnConfig
 
 POOLING = {"LogSumExp": "LSE", "Mean": "AVG", "Sum": "SUM", "Max": "MAX"}
 DIRECTION = {"t2i": "t-i", "i2t": "i-t"}
+PUBLIC_NORMS = [norm for norm in get_args(FeatureNorm) if norm != "paper"]
 
 
 class Options:
@@ -70,7 +73,7 @@ class Options:
     def switch(self, name: str, default: bool) -> bool:
         """Return a switch; a text such as 'False' would count as on, so it is refused."""
         value = self(name, default)
-        if value not in (True, False):
+        if not (isinstance(value, bool | int) and value in (True, False)):
             raise FileFormatError(
                 self.path, f"its opt has {name} = {value!r}, wanted True or False"
             )
@@ -79,7 +82,7 @@ class Options:
     def choice(self, name: str, known: Mapping[str, str]) -> str:
         """Return our name for one of the public code's choices."""
         value = self(name)
-        if value not in known:
+        if not isinstance(value, str) or value not in known:
             raise FileFormatError(
                 self.path, f"its opt has {name} = {value!r}, wanted one of {', '.join(known)}"
             )
@@ -122,40 +125,42 @@ def _vectors(opt: Options) -> dict[str, Any]:
     return _encoder(opt, bidirectional=False) | {"absolute": absolute}
 
 
-def _scan(opt: Options, words: Vocabulary | int) -> Matcher:
-    config = ScanConfig(
+def _scan(opt: Options) -> ScanConfig:
+    return ScanConfig(
         **_fragments(opt, bidirectional=opt.switch("bi_gru", False)),
         direction=opt.choice("cross_attn", DIRECTION),  # type: ignore[arg-type]
         pooling=opt.choice("agg_func", POOLING),  # type: ignore[arg-type]
         lambda1=opt.number("lambda_softmax"),
         lambda2=opt.number("lambda_lse", 6.0),
-        feature_norm=opt("raw_feature_norm"),
+        feature_norm=opt.choice("raw_feature_norm", {norm: norm for norm in PUBLIC_NORMS}),  # type: ignore[arg-type]
     )
-    return Scan(config, words)
 
 
-def _bfan(opt: Options, words: Vocabulary | int) -> Matcher:
+def _bfan(opt: Options) -> BfanConfig:
     # BFAN's code has no such option: it always reads both ways.
     both = opt.switch("bi_gru", True)
-    config = BfanConfig(
+    return BfanConfig(
         **_fragments(opt, bidirectional=both),
         lambda1=opt.number("lambda_softmax"),
-        focal=opt("focal_type"),
+        focal=opt.choice("focal_type", {"equal": "equal", "prob": "prob"}),  # type: ignore[arg-type]
     )
-    return Bfan(config, words)
 
 
-def _vsrn(opt: Options, words: Vocabulary | int) -> Matcher:
+def _vsrn(opt: Options) -> VsrnConfig:
     variant = "f30k" if opt("data_name") == "f30k_precomp" else "coco"
-    return Vsrn(VsrnConfig(**_vectors(opt), variant=variant), words)  # type: ignore[arg-type]
+    return VsrnConfig(**_vectors(opt), variant=variant)  # type: ignore[arg-type]
 
 
-def _vse(opt: Options, words: Vocabulary | int) -> Matcher:
-    return Vse(VseConfig(**_vectors(opt)), words)
+def _vse(opt: Options) -> VseConfig:
+    return VseConfig(**_vectors(opt))
 
 
-Builder = Callable[[Options, Vocabulary | int], Matcher]
-BUILDERS: dict[str, Builder] = {"scan": _scan, "bfan": _bfan, "vsrn": _vsrn, "vse++": _vse}
+CONFIGS: dict[str, Callable[[Options], Any]] = {
+    "scan": _scan,
+    "bfan": _bfan,
+    "vsrn": _vsrn,
+    "vse++": _vse,
+}
 
 
 def import_checkpoint(path: str | Path, family: str, vocab: str | Path | None = None) -> Matcher:
@@ -173,10 +178,10 @@ def import_checkpoint(path: str | Path, family: str, vocab: str | Path | None = 
         model.save_pretrained("scan-f30k")
         ```
     """
-    if family not in BUILDERS:
+    if family not in CONFIGS:
         raise InputError(
-            f"family: got {family!r}{nearest(family, BUILDERS)}, "
-            f"wanted one of {', '.join(BUILDERS)}"
+            f"family: got {family!r}{nearest(str(family), CONFIGS)}, "
+            f"wanted one of {', '.join(CONFIGS)}"
         )
     path = require_file(path, "a checkpoint of the public code (.pth.tar)")
     raw = _read(path)
@@ -193,12 +198,18 @@ def import_checkpoint(path: str | Path, family: str, vocab: str | Path | None = 
                 f"{vocab}: has {len(words):,} words, the checkpoint's embedding {len(embedding):,}"
             )
     try:
-        model = BUILDERS[family](opt, words)
+        config = CONFIGS[family](opt)
     except FileFormatError:
         raise
     except InputError as error:  # a value of an option that no model takes
         raise FileFormatError(path, f"its opt does not make a model: {error}") from None
-    load_weights(model, _ours(model, image, text), path)
+    model_type, _ = family_of(family)
+    with torch.device("meta"):  # its names and shapes, before any memory is taken
+        skeleton = model_type(config, words)  # type: ignore[call-arg]
+    weights = _ours(skeleton, image, text)
+    shapes = {key: tuple(value.shape) for key, value in weights.items()}
+    model = build_fitting(model_type, config, words, shapes, path)
+    load_weights(model, weights, path)
     model.origin = {
         "imported from": path.name,
         "code": f"the public {family} code",
@@ -238,13 +249,21 @@ def _state(path: Path, state: Any) -> dict[str, Tensor]:  # noqa: ANN401
     """Return a state with plain keys: DataParallel puts `module.` in front of them."""
     if not isinstance(state, Mapping) or not all(isinstance(v, Tensor) for v in state.values()):
         raise FileFormatError(path, "its model's states are not named tensors")
-    return {str(key).removeprefix("module."): value for key, value in state.items()}
+    for key, value in state.items():
+        # A tensor of a few bytes can claim any shape by repeating them.
+        dense = value.layout == torch.strided and value.device.type == "cpu"
+        if not dense or value.untyped_storage().nbytes() < value.numel() * value.element_size():
+            raise FileFormatError(path, f"its {key} is not a plain, whole tensor")
+    plain = {str(key).removeprefix("module."): value for key, value in state.items()}
+    if len(plain) < len(state):
+        raise FileFormatError(path, "its model has keys both with and without 'module.'")
+    return plain
 
 
 def _options(path: Path, raw: Mapping[str, Any]) -> dict[str, Any]:
     opt = raw["opt"]
     if isinstance(opt, argparse.Namespace):
-        return vars(opt)
+        return {str(key): value for key, value in vars(opt).items()}
     if isinstance(opt, Mapping):
         return dict(opt)
     raise FileFormatError(path, f"its opt is a {type(opt).__name__}, wanted argparse.Namespace")
@@ -262,7 +281,7 @@ def _ours(
     weights |= {f"text.{key}": value for key, value in text.items()}
     for key, value in model.state_dict().items():
         if key.endswith("num_batches_tracked"):
-            weights.setdefault(key, torch.zeros_like(value))
+            weights.setdefault(key, torch.zeros(value.shape, dtype=value.dtype))
         if value.ndim == 0 and key in weights and weights[key].numel() == 1:
             weights[key] = weights[key].reshape(())  # old torch wrote a single number as (1,)
     return weights

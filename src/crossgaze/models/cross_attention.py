@@ -28,6 +28,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from crossgaze.errors import InputError
 from crossgaze.models.encoded import Encoded
 from crossgaze.models.norms import EPS, cosine, l1norm, l2norm, length, masked_softmax
 
@@ -43,7 +44,7 @@ FeatureNorm = Literal[
     "paper",
 ]
 LEAK = 0.1  # slope below zero where the public code clips
-BLOCK = 256  # images compared with a caption at once
+NUMBERS = 1 << 25  # in one tensor while images are compared with a caption: 128 MB in float32
 
 
 def fragment_scores(context: Tensor, query: Tensor, norm: FeatureNorm) -> Tensor:
@@ -133,7 +134,8 @@ def relevance(context: Tensor, query: Tensor, weights: Tensor) -> Tensor:
 def clean_fragments(side: Encoded) -> tuple[Tensor, Tensor]:
     """Return the fragments (N, n, D), zero past the real ones, and their mask (N, n)."""
     mask = side.mask
-    assert side.fragments is not None
+    if side.fragments is None:
+        raise InputError("got a side without fragments, wanted this model's own")
     return side.fragments.masked_fill(~mask[..., None], 0.0), mask
 
 
@@ -150,9 +152,11 @@ def score_every_pair(images: Encoded, texts: Encoded, score: PairScore) -> Tenso
     if not len(images) or not len(texts):
         return words.new_zeros(len(images), len(texts))
     lengths = texts.counts.tolist()
+    wide = max(words.shape[2], images.mask.shape[1])
+    block = min(max(NUMBERS // (max(lengths) * wide), 1), 256)
     rows = []
-    for start in range(0, len(images), BLOCK):
-        regions, region_mask = clean_fragments(images[start : start + BLOCK])  # (P, k, D)
+    for start in range(0, len(images), block):
+        regions, region_mask = clean_fragments(images[start : start + block])  # (P, k, D)
         pairs = len(regions)
         columns = []
         for number, n in enumerate(lengths):

@@ -27,6 +27,7 @@ from torch import Tensor, nn
 
 from crossgaze.data.text.vocabulary import Vocabulary
 from crossgaze.errors import InputError
+from crossgaze.models.checks import require_share, require_whole
 from crossgaze.models.dan_attention import (
     TextualAttention,
     VisualAttention,
@@ -34,7 +35,7 @@ from crossgaze.models.dan_attention import (
     textual_context,
 )
 from crossgaze.models.encoded import Attention, Encoded, real
-from crossgaze.models.matcher import Matcher, require_pairs
+from crossgaze.models.matcher import Matcher, require_pairs, vectors_of
 from crossgaze.models.text import TextConfig, build_text
 
 LSTM = TextConfig(kind="lstm", word_size=512, join="sum")  # section 3.1, sizes of 4.1
@@ -59,11 +60,10 @@ class DanConfig:
     dropout: float = 0.5
 
     def __post_init__(self) -> None:
-        for name in ("region_width", "size", "steps"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name}: is {getattr(self, name)}, wanted 1 or more")
-        if not 0 <= self.dropout < 1:
-            raise InputError(f"dropout: is {self.dropout}, wanted 0 or more and below 1")
+        require_whole("region_width", self.region_width)
+        require_whole("size", self.size)
+        require_whole("steps", self.steps, most=64)
+        require_share("dropout", self.dropout)
 
 
 class Dan(Matcher):
@@ -126,11 +126,9 @@ class Dan(Matcher):
         # The weights are kept and not the fragments: K numbers a region instead of d.
         return Encoded(vectors, None, counts, features=torch.stack(weights, dim=-1))
 
-    def similarity(self, images: Encoded, texts: Encoded) -> Tensor:
+    def _similarity(self, images: Encoded, texts: Encoded) -> Tensor:
         """Eqs. 18-19: S = sum of the steps' v^(k) . u^(k), which is z_v . z_u, (images, texts)."""
-        assert images.vectors is not None
-        assert texts.vectors is not None
-        return images.vectors @ texts.vectors.T
+        return vectors_of(self, images) @ vectors_of(self, texts).T
 
     def attention(self, images: Encoded, texts: Encoded) -> Attention:
         """Return for each step what regions and words were looked at, image i and sentence i.
@@ -138,8 +136,8 @@ class Dan(Matcher):
         `weights`, word x region, is the product of the two, since neither side sees the other.
         """
         require_pairs(images, texts)
-        assert images.features is not None
-        assert texts.features is not None
+        if images.features is None or texts.features is None:
+            raise InputError(f"{self.family}: got a side without its attention, wanted its own")
         regions = images.features.transpose(1, 2)  # (P, k, K) -> (P, K, k)
         words = texts.features.transpose(1, 2)  # (P, n, K) -> (P, K, n)
         return Attention(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -33,10 +34,10 @@ class Encoded:
 
     def __getitem__(self, rows: int | Sequence[int] | slice | Tensor) -> Encoded:
         """Return some of the images or sentences, in the order of `rows`; one number gives one."""
-        if isinstance(rows, int):
-            rows = [rows]
-        if isinstance(rows, Sequence):
-            rows = torch.as_tensor(rows, device=self.counts.device, dtype=torch.long)
+        if not isinstance(rows, slice | Tensor):
+            # A list of True and False is a mask, and a single number keeps the batch axis.
+            rows = torch.as_tensor(np.atleast_1d(rows), device=self.counts.device)
+            rows = rows if rows.dtype == torch.bool else rows.long()
 
         def pick(part: Tensor | None) -> Tensor | None:
             return None if part is None else part[rows]

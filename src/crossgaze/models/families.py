@@ -29,7 +29,7 @@ def family(name: str) -> tuple[type[Matcher], type[Any]]:
     """
     if name not in FAMILIES:
         raise InputError(
-            f"family: unknown name {name!r}{nearest(name, FAMILIES)}, "
+            f"family: unknown name {name!r}{nearest(str(name), FAMILIES)}, "
             f"wanted one of {', '.join(FAMILIES)}"
         )
     module, model, config = FAMILIES[name]

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from crossgaze.data.text.vocabulary import Vocabulary
 from crossgaze.errors import InputError
-from crossgaze.models.checks import require_counts, whole_numbers
+from crossgaze.models.checks import numbers, require_counts, whole_numbers
 from crossgaze.models.encoded import Attention, Encoded
 from crossgaze.models.text import TextEncoder
 
@@ -63,7 +62,7 @@ class Matcher(nn.Module, ABC):
             counts: (N,) how many regions are real; all of them if not given.
         """
         # A copy of an array: a mapped store is read-only, and torch would warn.
-        x = regions if isinstance(regions, Tensor) else torch.from_numpy(np.array(regions))
+        x = regions if isinstance(regions, Tensor) else numbers("regions", regions)
         x = x.to(self.device, next(self.parameters()).dtype)
         x = x[:, None] if x.ndim == 2 else x
         width = self.config.region_width
@@ -76,6 +75,11 @@ class Matcher(nn.Module, ABC):
         """Encode sentences, with the words of the model's vocabulary."""
         if isinstance(texts, str):
             raise InputError(f"texts: got one text {texts[:40]!r}, wanted a list of texts")
+        texts = list(texts)
+        for number, text in enumerate(texts):
+            if not isinstance(text, str):
+                kind = type(text).__name__
+                raise InputError(f"texts[{number}]: got a {kind}, wanted a text")
         rows = [self.text.tokenize(text) for text in texts]
         for number, (row, text) in enumerate(zip(rows, texts, strict=True)):
             if not row:
@@ -112,9 +116,18 @@ class Matcher(nn.Module, ABC):
 
     # Comparing --------------------------------------------------------------------------------
 
-    @abstractmethod
     def similarity(self, images: Encoded, texts: Encoded) -> Tensor:
-        """Return the similarity of every image with every sentence, (images, texts)."""
+        """Return the similarity of every image with every sentence, (images, texts) float32.
+
+        A model in float64 gives float64; one that computes in half precision still gives float32.
+        """
+        scores = self._similarity(images, texts)
+        half = scores.dtype in (torch.float16, torch.bfloat16)
+        return scores.float() if half else scores
+
+    @abstractmethod
+    def _similarity(self, images: Encoded, texts: Encoded) -> Tensor:
+        """Return the similarities in the precision that the model computes in."""
 
     @abstractmethod
     def attention(self, images: Encoded, texts: Encoded) -> Attention:
@@ -135,3 +148,10 @@ def require_pairs(images: Encoded, texts: Encoded) -> None:
         raise InputError(
             f"attention: got {len(images)} images and {len(texts)} texts, wanted pairs"
         )
+
+
+def vectors_of(model: Matcher, side: Encoded) -> Tensor:
+    """Return one side's vectors, or say that another model encoded it."""
+    if side.vectors is None:
+        raise InputError(f"{model.family}: got a side without vectors, wanted this model's own")
+    return side.vectors

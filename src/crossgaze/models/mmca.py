@@ -37,16 +37,17 @@ from torch.nn import functional as F
 
 from crossgaze.data.text.vocabulary import Vocabulary
 from crossgaze.errors import InputError
+from crossgaze.models.checks import require_share, require_whole
 from crossgaze.models.dan_attention import real_mean
 from crossgaze.models.encoded import Attention, Encoded, real
-from crossgaze.models.matcher import Matcher, require_pairs
+from crossgaze.models.matcher import Matcher, require_pairs, vectors_of
 from crossgaze.models.norms import l2norm
 from crossgaze.models.text import TextConfig, build_text
 from crossgaze.models.transformer_unit import Heads, TransformerUnit, stack_heads
 
 WINDOWS = (1, 2, 3)  # uni-gram, bi-gram, tri-gram
 BERT = TextConfig(kind="bert")  # frozen, as in section 4.2
-BLOCK = 128  # images that are stacked with a sentence at once
+NUMBERS = 1 << 25  # attention weights of the stacks compared at once: 128 MB in float32
 
 
 @dataclass(frozen=True)
@@ -75,16 +76,14 @@ class MmcaConfig:
 
     def __post_init__(self) -> None:
         for name in ("region_width", "size", "heads", "filters"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name}: is {getattr(self, name)}, wanted 1 or more")
+            require_whole(name, getattr(self, name))
         if self.size % self.heads:
             raise InputError(f"heads: is {self.heads}, wanted a divisor of the size, {self.size}")
         if not (math.isfinite(self.alpha) and self.alpha >= 0):
             raise InputError(f"alpha: is {self.alpha}, wanted a number, 0 or more")
         if self.modules not in ("both", "self"):
             raise InputError(f"modules: is {self.modules!r}, wanted 'both' or 'self'")
-        if not 0 <= self.dropout < 1:
-            raise InputError(f"dropout: is {self.dropout}, wanted 0 or more and below 1")
+        require_share("dropout", self.dropout)
 
 
 class PhraseVector(nn.Module):
@@ -160,11 +159,9 @@ class Mmca(Matcher):
 
     # Cross-attention module -------------------------------------------------------------------
 
-    def similarity(self, images: Encoded, texts: Encoded) -> Tensor:
+    def _similarity(self, images: Encoded, texts: Encoded) -> Tensor:
         """Return S = i_0 . c_0 + alpha i_1 . c_1 of section 3.5, (images, texts)."""
-        assert images.vectors is not None
-        assert texts.vectors is not None
-        scores = images.vectors @ texts.vectors.T
+        scores = vectors_of(self, images) @ vectors_of(self, texts).T
         if self.cross is None or len(texts) == 0:
             return scores
         regions, words = _parts(images), _parts(texts)
@@ -176,8 +173,10 @@ class Mmca(Matcher):
             said = words[text : text + 1, :count]  # (1, n, D), cut to the real words
             said_heads = Heads(*(part[text : text + 1, :, :count] for part in word_heads))
             blocks = []
-            for start in range(0, max(len(images), 1), BLOCK):
-                rows = slice(start, start + BLOCK)
+            stack = self.config.heads * (regions.shape[1] + count) ** 2
+            block = min(max(NUMBERS // stack, 1), 128)
+            for start in range(0, max(len(images), 1), block):
+                rows = slice(start, start + block)
                 seen_heads = Heads(*(part[rows] for part in region_heads))
                 blocks.append(
                     self._cross(regions[rows], images.mask[rows], seen_heads, said, said_heads)
@@ -231,5 +230,6 @@ def image_vector(regions: Tensor, mask: Tensor) -> Tensor:
 
 def _parts(side: Encoded) -> Tensor:
     """Return a side's fragments, which MMCA always keeps."""
-    assert side.fragments is not None
+    if side.fragments is None:
+        raise InputError("got a side without fragments, wanted this model's own")
     return side.fragments

@@ -15,6 +15,11 @@ def length(x: Tensor, dim: int) -> Tensor:
     return torch.where(positive, torch.where(positive, squares, 1.0).sqrt(), 0.0)
 
 
+def _wide(x: Tensor) -> Tensor:
+    """Return half precision as single: there 1e-8 is zero, and squares overflow."""
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
 def l2norm(x: Tensor, dim: int = -1) -> Tensor:
     """Return x / (|x|_2 + 1e-8) along `dim`.
 
@@ -22,18 +27,21 @@ def l2norm(x: Tensor, dim: int = -1) -> Tensor:
         >>> l2norm(torch.tensor([3.0, 4.0]))
         tensor([0.6000, 0.8000])
     """
-    return x / (length(x, dim) + EPS)
+    wide = _wide(x)
+    return (wide / (length(wide, dim) + EPS)).to(x.dtype)
 
 
 def l1norm(x: Tensor, dim: int = -1) -> Tensor:
     """Return x / (|x|_1 + 1e-8) along `dim`."""
-    return x / (x.abs().sum(dim, keepdim=True) + EPS)
+    wide = _wide(x)
+    return (wide / (wide.abs().sum(dim, keepdim=True) + EPS)).to(x.dtype)
 
 
 def cosine(a: Tensor, b: Tensor) -> Tensor:
     """Return a.b / max(|a| |b|, 1e-8) over the last dimension: 0 where one of them is zero."""
+    dtype, a, b = a.dtype, _wide(a), _wide(b)
     lengths = (length(a, -1) * length(b, -1)).squeeze(-1)
-    return (a * b).sum(-1) / lengths.clamp(min=EPS)
+    return ((a * b).sum(-1) / lengths.clamp(min=EPS)).to(dtype)
 
 
 def masked_softmax(x: Tensor, mask: Tensor, dim: int = -1) -> Tensor:

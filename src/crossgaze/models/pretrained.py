@@ -1,18 +1,22 @@
 """Models on disk: a folder of `config.json`, `model.safetensors`, `vocab.json` and a card.
 
-No pickle anywhere, and no network unless a Hub id is asked for. `config.json` is written last: a
-folder that has one is whole.
+No pickle anywhere, and no network unless a Hub id is asked for, by the caller or as the BERT that a
+model reads words with. A model is written beside its place and moved there whole.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -20,7 +24,7 @@ from crossgaze import __version__
 from crossgaze.config import build, to_dict
 from crossgaze.data.text.vocabulary import Vocabulary
 from crossgaze.errors import FileFormatError, InputError, MissingExtraError
-from crossgaze.files import write_atomically, write_json
+from crossgaze.files import sync_folder, write_atomically, write_json
 from crossgaze.models.families import family
 from crossgaze.models.matcher import Matcher
 
@@ -28,7 +32,7 @@ if TYPE_CHECKING:
     from crossgaze.models.ensemble import Ensemble
 
 FORMAT, VERSION = "crossgaze-model", 1
-FILES = {"config.json", "model.safetensors", "vocab.json", "README.md"}
+FILES = ("config.json", "model.safetensors", "vocab.json", "README.md")
 
 
 def save_pretrained(model: Matcher, folder: str | Path) -> None:
@@ -36,62 +40,92 @@ def save_pretrained(model: Matcher, folder: str | Path) -> None:
 
     Args:
         model: any matcher.
-        folder: new, empty, or holding an earlier save, which is replaced.
+        folder: new, empty, or holding an earlier save, which stays until this one is whole.
     """
-    out = _target(folder)
-    config = out / "config.json"
-    config.unlink(missing_ok=True)  # until the new one is whole there is no model here
+    with _replacing(Path(folder)) as out:
+        _write(model, out)
+
+
+def save_ensemble(model: Ensemble, folder: str | Path) -> None:
+    """Write each member of an ensemble to a folder `0/`, `1/`, ... and a head that names them."""
+    with _replacing(Path(folder)) as out:
+        names = []
+        for number, member in enumerate(model.matchers):
+            (out / str(number)).mkdir()
+            _write(member, out / str(number))
+            names.append(str(number))
+        kinds = ", ".join(member.family for member in model.matchers)
+        write_atomically(
+            out / "README.md",
+            f"# ensemble\n\nA crossgaze model, the mean of its members' similarities: {kinds}. "
+            "Each has a card in its own folder.\n",
+        )
+        head = {"format": FORMAT, "version": VERSION, "family": "ensemble", "members": names}
+        write_json(out / "config.json", head | {"crossgaze": __version__})
+
+
+def _write(model: Matcher, out: Path) -> None:
     weights = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
-    partial = out / ".model.safetensors.partial"
-    try:
-        save_file(weights, partial, metadata={"format": "pt"})
-        with partial.open("rb") as file:
-            os.fsync(file.fileno())
-        partial.replace(out / "model.safetensors")
-    finally:
-        partial.unlink(missing_ok=True)
+    save_file(weights, out / "model.safetensors", metadata={"format": "pt"})
+    with (out / "model.safetensors").open("rb") as file:
+        os.fsync(file.fileno())
+    digest = None
     if model.vocabulary is not None:
         model.vocabulary.save(out / "vocab.json")
-    else:
-        (out / "vocab.json").unlink(missing_ok=True)
+        digest = _digest(out / "vocab.json")
     write_atomically(out / "README.md", model_card(model))
     write_json(
-        config,
+        out / "config.json",
         {
             "format": FORMAT,
             "version": VERSION,
             "family": model.family,
             "config": to_dict(model.config),
             "words": model.text.words,
+            "vocabulary": digest,
             "origin": model.origin,
             "crossgaze": __version__,
         },
     )
 
 
-def save_ensemble(model: Ensemble, folder: str | Path) -> None:
-    """Write each member of an ensemble to a folder `0/`, `1/`, ... and a head that names them."""
-    out = _target(folder)
-    (out / "config.json").unlink(missing_ok=True)
-    names = [str(number) for number in range(len(model.members))]
-    for name, member in zip(names, model.members, strict=True):
-        member.save_pretrained(out / name)  # type: ignore[operator]
-    head = {"format": FORMAT, "version": VERSION, "family": "ensemble", "members": names}
-    write_json(out / "config.json", head | {"crossgaze": __version__})
+@contextmanager
+def _replacing(folder: Path) -> Iterator[Path]:
+    """Give a new folder beside `folder` and, once it is filled, put it in its place.
+
+    If anything fails or the process is killed before that, what was there is there still.
+    """
+    if folder.is_file():
+        raise InputError(f"{folder}: is a file, wanted a folder for the model")
+    folder = folder.resolve()
+    if folder.is_dir() and any(folder.iterdir()) and not _is_model(folder):
+        first = sorted(path.name for path in folder.iterdir())[0]
+        raise InputError(f"{folder}: holds {first!r}, wanted a new folder or one with a model")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    fresh, old = (folder.with_name(f".{folder.name}.{os.getpid()}.{end}") for end in ("new", "old"))
+    for leftover in (fresh, old):
+        shutil.rmtree(leftover, ignore_errors=True)
+    fresh.mkdir()
+    try:
+        yield fresh
+        sync_folder(fresh)
+        if folder.exists():
+            folder.rename(old)
+        fresh.rename(folder)
+    except BaseException:
+        if old.exists() and not folder.exists():
+            old.rename(folder)
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
+    sync_folder(folder.parent)
+    shutil.rmtree(old, ignore_errors=True)
 
 
-def _target(folder: str | Path) -> Path:
-    out = Path(folder)
-    if out.is_file():
-        raise InputError(f"{out}: is a file, wanted a folder for the model")
-    if out.is_dir():
-        strangers = [p.name for p in out.iterdir() if p.name not in FILES and not p.name.isdigit()]
-        if strangers:
-            raise InputError(
-                f"{out}: holds {sorted(strangers)[0]!r}, wanted a new folder or one with a model"
-            )
-    out.mkdir(parents=True, exist_ok=True)
-    return out
+def _is_model(folder: Path) -> bool:
+    """Whether a folder holds a model and nothing else, so that it may be replaced."""
+    names = {path.name for path in folder.iterdir()}
+    members = {name for name in names if (folder / name / "config.json").is_file()}
+    return "config.json" in names and not names - members - set(FILES)
 
 
 def load(source: str | Path, *, device: str | torch.device = "cpu") -> Matcher | Ensemble:
@@ -107,38 +141,87 @@ def load(source: str | Path, *, device: str | torch.device = "cpu") -> Matcher |
         from crossgaze.models.ensemble import Ensemble
 
         members = [load(folder / _plain(folder, name), device=device) for name in head["members"]]
-        return Ensemble([member for member in members if isinstance(member, Matcher)]).eval()
+        return Ensemble(members).eval()  # type: ignore[arg-type]
     model_type, config_type = family(head["family"])
     config = build(config_type, head["config"], source=str(folder / "config.json"))
-    vocabulary: Vocabulary | int | None = head.get("words")
-    if (folder / "vocab.json").is_file():
-        vocabulary = Vocabulary.load(folder / "vocab.json")
-    model = model_type(config, vocabulary)  # type: ignore[call-arg]
-    model.origin = head.get("origin") or {}
+    vocabulary = _vocabulary(folder, head)
     path = folder / "model.safetensors"
     if not path.is_file():
         raise FileFormatError(path, "is missing, the model's weights lie in it")
     try:
+        with safe_open(path, "pt") as file:
+            shapes = {key: tuple(file.get_slice(key).get_shape()) for key in file.keys()}  # noqa: SIM118
+        model = build_fitting(model_type, config, vocabulary, shapes, path)
         weights = load_file(path)
-    except (SafetensorError, OSError, ValueError) as error:
+    except (SafetensorError, OSError) as error:
         raise FileFormatError(path, f"does not read as safetensors: {error}") from None
+    model.origin = head.get("origin") or {}
     load_weights(model, weights, path)
     return model.eval().to(device)
 
 
-def load_weights(model: Matcher, weights: dict[str, Tensor], path: Path) -> None:
-    """Copy weights into a model, naming every key that is missing, too many or of another shape."""
-    wanted = model.state_dict()
-    problems = [f"missing {key}" for key in wanted if key not in weights]
-    problems += [f"unexpected {key}" for key in weights if key not in wanted]
+def _vocabulary(folder: Path, head: Mapping[str, Any]) -> Vocabulary | int | None:
+    """Return the model's words, or how many, checked against what was saved."""
+    path, words, digest = folder / "vocab.json", head.get("words"), head.get("vocabulary")
+    if not (words is None or (type(words) is int and 0 < words < 1 << 31)):
+        raise FileFormatError(folder / "config.json", f"words is {words!r}, wanted how many")
+    if digest is None:
+        return words
+    if not path.is_file():
+        raise FileFormatError(path, "is missing, the model's words lie in it")
+    if _digest(path) != digest:
+        raise FileFormatError(path, "is another vocabulary than the model was saved with")
+    return Vocabulary.load(path)
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def build_fitting(
+    model_type: type[Matcher],
+    config: Any,  # noqa: ANN401 (each family has its own)
+    vocabulary: Vocabulary | int | None,
+    shapes: Mapping[str, tuple[int, ...]],
+    path: Path,
+) -> Matcher:
+    """Build a model that weights of these shapes fit, refusing before any memory is taken.
+
+    A file of a few bytes can ask for a model of any size; its weights cannot be larger than it is.
+    """
+    if config.text.kind != "bert":  # a BERT is loaded and not just built
+        with torch.device("meta"):
+            skeleton = model_type(config, vocabulary)  # type: ignore[call-arg]
+        wanted = {key: tuple(value.shape) for key, value in skeleton.state_dict().items()}
+        require_fit(wanted, shapes, path)
+    return model_type(config, vocabulary)  # type: ignore[call-arg]
+
+
+def require_fit(
+    wanted: Mapping[str, tuple[int, ...]], found: Mapping[str, tuple[int, ...]], path: Path
+) -> None:
+    """Name every key that is missing, too many, or of another shape."""
+    problems = [f"missing {key}" for key in wanted if key not in found]
+    problems += [f"unexpected {key}" for key in found if key not in wanted]
     problems += [
-        f"{key} has shape {tuple(weights[key].shape)}, wanted {tuple(wanted[key].shape)}"
+        f"{key} has shape {found[key]}, wanted {wanted[key]}"
         for key in wanted
-        if key in weights and weights[key].shape != wanted[key].shape
+        if key in found and found[key] != wanted[key]
     ]
     if problems:
         raise FileFormatError(path, f"does not fit the model: {'; '.join(problems)}")
-    # Weights may be kept in half precision on disk; the model computes in its own.
+
+
+def load_weights(model: Matcher, weights: Mapping[str, Tensor], path: Path) -> None:
+    """Copy weights into a model; they may be kept in half precision on disk."""
+    wanted = model.state_dict()
+    shapes = {key: tuple(value.shape) for key, value in wanted.items()}
+    require_fit(shapes, {key: tuple(value.shape) for key, value in weights.items()}, path)
+    for key, value in weights.items():
+        if wanted[key].is_floating_point() and not value.is_floating_point():
+            raise FileFormatError(path, f"{key} holds {value.dtype}, wanted floating point")
+        if not bool(torch.isfinite(value).all()):
+            raise FileFormatError(path, f"{key} holds values that are not finite")
     model.load_state_dict({key: weights[key].to(wanted[key].dtype) for key in wanted})
 
 
@@ -155,7 +238,8 @@ def _folder(source: str | Path) -> Path:
     except ImportError:
         raise MissingExtraError(f"the Hub id {source!r}", "huggingface_hub", "bert") from None
     try:
-        return Path(snapshot_download(str(source), allow_patterns=[*FILES]))
+        patterns = [*FILES, *(f"*/{name}" for name in FILES)]  # an ensemble's members, too
+        return Path(snapshot_download(str(source), allow_patterns=patterns))
     except Exception as error:  # noqa: BLE001 (the Hub's client raises many families)
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise InputError(
@@ -169,15 +253,17 @@ def _read_head(path: Path) -> dict[str, Any]:
     try:
         head = json.loads(path.read_text("utf-8"))
         wrong = head["format"] != FORMAT or head["version"] != VERSION
-        wanted = ["members"] if head["family"] == "ensemble" else ["config"]
-        missing = [key for key in wanted if key not in head]
+        wanted = {"members": list} if head["family"] == "ensemble" else {"config": dict}
+        missing = [key for key, kind in wanted.items() if not isinstance(head.get(key), kind)]
+        if not isinstance(head["family"], str) or not isinstance(head.get("origin", {}), dict):
+            raise TypeError("family is not a text, or origin not keys and values")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise FileFormatError(path, f"does not read as a model's head: {error!r}") from None
     if wrong:
         found = f"{head['format']!r} version {head['version']!r}"
         raise FileFormatError(path, f"is {found}, this crossgaze reads {FORMAT!r} {VERSION}")
     if missing:
-        raise FileFormatError(path, f"has no {missing[0]!r}")
+        raise FileFormatError(path, f"has no {missing[0]!r} of the kind that it should be")
     return dict(head)
 
 
@@ -191,7 +277,11 @@ def model_card(model: Matcher) -> str:
     """Return a card that says what the model is, how to use it, and where it came from."""
     parameters = sum(parameter.numel() for parameter in model.parameters())
     settings = "\n".join(f"| {key} | {value} |" for key, value in to_dict(model.config).items())
-    known = "word pieces" if model.vocabulary is None else f"{len(model.vocabulary):,} words"
+    known = f"{model.text.words:,} words" if model.text.words else "words"
+    if model.config.text.kind == "bert":
+        known = f"word pieces of {model.config.text.bert}"
+    elif model.vocabulary is None:
+        known += " known by number only"
     origin = "\n".join(f"- {key}: {value}" for key, value in model.origin.items())
     return f"""# {model.family}
 

@@ -113,7 +113,7 @@ class Scan(FragmentMatcher):
     def __init__(self, config: ScanConfig, vocabulary: Vocabulary | int | None = None) -> None:
         super().__init__(config, vocabulary)
 
-    def similarity(self, images: Encoded, texts: Encoded) -> Tensor:
+    def _similarity(self, images: Encoded, texts: Encoded) -> Tensor:
         """Return S(I, T) for every image and sentence, (images, texts)."""
         return score_every_pair(images, texts, self._score)
 

@@ -84,7 +84,7 @@ class SumMax(FragmentMatcher):
     def __init__(self, config: SumMaxConfig, vocabulary: Vocabulary | int | None = None) -> None:
         super().__init__(config, vocabulary)
 
-    def similarity(self, images: Encoded, texts: Encoded) -> Tensor:
+    def _similarity(self, images: Encoded, texts: Encoded) -> Tensor:
         """Return S_SM(I, T) for every image and sentence, (images, texts)."""
         return score_every_pair(images, texts, partial(sum_max, direction=self.config.direction))
 

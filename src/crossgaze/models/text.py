@@ -22,7 +22,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from crossgaze.data.text.vocabulary import Vocabulary
 from crossgaze.errors import InputError
-from crossgaze.models.checks import require_choice, require_whole
+from crossgaze.models.checks import require_choice, require_switch, require_whole
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,9 @@ class TextConfig:
         require_choice("text.kind", self.kind, ("gru", "lstm", "bert"))
         require_choice("text.join", self.join, ("mean", "sum"))
         require_whole("text.word_size", self.word_size)
-        require_whole("text.layers", self.layers)
+        require_whole("text.layers", self.layers, most=64)
+        require_switch("text.bidirectional", self.bidirectional)
+        require_switch("text.frozen", self.frozen)
 
 
 class TextEncoder(nn.Module, ABC):

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from crossgaze.data.text.vocabulary import Vocabulary
 from crossgaze.models.encoded import Attention, Encoded, real
-from crossgaze.models.matcher import Matcher, require_pairs
+from crossgaze.models.matcher import Matcher, require_pairs, vectors_of
 from crossgaze.models.norms import l2norm
 from crossgaze.models.regions import EncoderConfig, RegionProjection
 from crossgaze.models.text import TextConfig, build_text, last_word
@@ -79,11 +79,9 @@ class Vse(Matcher):
         vectors = vectors.abs() if self.config.absolute else vectors
         return Encoded(vectors=vectors, fragments=None, counts=lengths)
 
-    def similarity(self, images: Encoded, texts: Encoded) -> Tensor:
+    def _similarity(self, images: Encoded, texts: Encoded) -> Tensor:
         """Return the inner product of every image with every sentence, (images, texts)."""
-        assert images.vectors is not None
-        assert texts.vectors is not None
-        return images.vectors @ texts.vectors.T
+        return vectors_of(self, images) @ vectors_of(self, texts).T
 
     def attention(self, images: Encoded, texts: Encoded) -> Attention:
         """Return no map at all: every region counts the same and no word is related to one."""

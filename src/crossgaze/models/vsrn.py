@@ -32,7 +32,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
-import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
@@ -40,8 +39,9 @@ from torch.nn import functional as F
 
 from crossgaze.data.text.vocabulary import Vocabulary
 from crossgaze.errors import InputError
+from crossgaze.models.checks import numbers, require_counts, require_switch, require_whole
 from crossgaze.models.encoded import Attention, Encoded, real
-from crossgaze.models.matcher import Matcher, require_pairs
+from crossgaze.models.matcher import Matcher, require_pairs, vectors_of
 from crossgaze.models.norms import l2norm
 from crossgaze.models.text import TextConfig, build_text, last_word
 
@@ -80,9 +80,11 @@ class VsrnConfig:
     absolute: bool = False
 
     def __post_init__(self) -> None:
-        for name, least in (("region_width", 1), ("size", 1), ("layers", 0)):
-            if getattr(self, name) < least:
-                raise InputError(f"{name}: got {getattr(self, name)}, wanted {least} or more")
+        require_whole("region_width", self.region_width)
+        require_whole("size", self.size)
+        require_whole("layers", self.layers, least=0, most=64)
+        for name in ("normalize_images", "normalize_texts", "absolute"):
+            require_switch(name, getattr(self, name))
         for name, known in (("variant", get_args(Variant)), ("reasoning", get_args(Reasoning))):
             if getattr(self, name) not in known:
                 wanted = ", ".join(known)
@@ -238,11 +240,9 @@ class Vsrn(Matcher):
             vectors = vectors.abs()
         return Encoded(vectors=vectors, fragments=None, counts=lengths)
 
-    def similarity(self, images: Encoded, texts: Encoded) -> Tensor:
+    def _similarity(self, images: Encoded, texts: Encoded) -> Tensor:
         """Return S(I, C) of section 3.4, the inner products, (images, texts)."""
-        if images.vectors is None or texts.vectors is None:
-            raise InputError("similarity: got a side without vectors, wanted this model's own")
-        return images.vectors @ texts.vectors.T
+        return vectors_of(self, images) @ vectors_of(self, texts).T
 
     def attention(self, images: Encoded, texts: Encoded) -> Attention:
         """Section 4.5: s_i = lambda (k - r_i)^2, how much each region agrees with its image.
@@ -299,13 +299,14 @@ def order_regions(
     if x.ndim != 3 or real_counts.shape != x.shape[:1]:
         got = f"{tuple(x.shape)} and {tuple(real_counts.shape)}"
         raise InputError(f"features, counts: got shapes {got}, wanted (N, k, d) and (N,)")
+    real_counts = require_counts("counts", real_counts, *x.shape[:2])
     shape, key = x.shape[:2], None
     if how == "given":
         key = torch.zeros(shape)
     elif how == "confidence":
-        key = _tensor(_required("confidence", confidence, tuple(shape)))
+        key = _tensor(_required("confidence", confidence, tuple(shape))).double()
     elif how == "box-size":
-        corners = _tensor(_required("boxes", boxes, (*shape, 4)))
+        corners = _tensor(_required("boxes", boxes, (*shape, 4))).double()
         key = (corners[..., 2:] - corners[..., :2]).prod(-1)  # (N, k) areas
     elif how == "random":
         key = torch.rand(shape, generator=generator)
@@ -319,7 +320,7 @@ def order_regions(
 
 def _tensor(values: Tensor | npt.NDArray[Any]) -> Tensor:
     """Return a tensor; of an array a copy, since a mapped store's must not be written to."""
-    return values if isinstance(values, Tensor) else torch.from_numpy(np.array(values))
+    return values if isinstance(values, Tensor) else numbers("regions", values)
 
 
 def _required(

@@ -32,6 +32,7 @@ from torch.nn import functional as F
 
 from crossgaze.data.text.vocabulary import END, PAD, START, Vocabulary
 from crossgaze.errors import InputError
+from crossgaze.models.checks import require_share, require_whole
 from crossgaze.models.encoded import real
 from crossgaze.models.norms import masked_softmax
 from crossgaze.models.text import last_word
@@ -57,10 +58,8 @@ class CaptionerConfig:
 
     def __post_init__(self) -> None:
         for name, least in (("size", 1), ("hidden", 1), ("word_size", 1), ("max_length", 2)):
-            if getattr(self, name) < least:
-                raise InputError(f"{name}: got {getattr(self, name)}, wanted {least} or more")
-        if not 0 <= self.dropout < 1:
-            raise InputError(f"dropout: got {self.dropout}, wanted 0 or more and less than 1")
+            require_whole(name, getattr(self, name), least)
+        require_share("dropout", self.dropout)
 
 
 @dataclass(frozen=True)
