@@ -51,6 +51,8 @@ def test_every_family_loads_as_it_was_saved(tmp_path, name):
     card = (tmp_path / "m" / "README.md").read_text()
     assert f"# {name}" in card
     assert "run: a test" in card
+    assert "| region_width | 5 |" in card
+    assert "| text: word_size | 4 |" in card
 
 
 def test_a_later_save_replaces_an_earlier_one(tmp_path):

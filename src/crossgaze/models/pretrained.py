@@ -276,7 +276,9 @@ def _plain(folder: Path, name: object) -> str:
 def model_card(model: Matcher) -> str:
     """Return a card that says what the model is, how to use it, and where it came from."""
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    settings = "\n".join(f"| {key} | {value} |" for key, value in to_dict(model.config).items())
+    rows = to_dict(model.config)
+    rows |= {f"text: {key}": value for key, value in rows.pop("text").items()}
+    settings = "\n".join(f"| {key} | {value} |" for key, value in rows.items())
     known = f"{model.text.words:,} words" if model.text.words else "words"
     if model.config.text.kind == "bert":
         known = f"word pieces of {model.config.text.bert}"
