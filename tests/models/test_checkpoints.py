@@ -4,6 +4,7 @@ import argparse
 import itertools
 import json
 import pickle
+import re
 
 import pytest
 import torch
@@ -447,7 +448,9 @@ def test_the_verb_writes_a_model_that_loads(tmp_path, capsys):
     VOCAB.save(tmp_path / "v.json")
     words = ["import", str(path), str(tmp_path / "m"), "--family", "scan"]
     assert main([*words, "--vocab", str(tmp_path / "v.json")]) == 0
-    assert "direction" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert re.search(r"direction +t-i", out)
+    assert re.search(r"normalize_images +yes", out)
     assert main([*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["vocabulary"] is None
     assert crossgaze.load(tmp_path / "m").config.lambda1 == 9

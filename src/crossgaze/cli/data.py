@@ -16,7 +16,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from crossgaze.cli.output import add_json, print_json, print_table, say
+from crossgaze.cli.output import add_json, print_json, print_table, say, shown
 from crossgaze.errors import InputError, require_folder
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
 def _cell(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key} {_cell(item)}" for key, item in value.items())
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return shown(value)
 
 
 def _captions(args: argparse.Namespace) -> dict[str, Any]:

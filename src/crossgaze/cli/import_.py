@@ -52,6 +52,7 @@ def run(args: argparse.Namespace) -> int:
     ]
     config = to_dict(model.config)
     rows += [(key, value) for key, value in config.items() if not isinstance(value, dict)]
-    rows += [(f"text: {key}", value) for key, value in config["text"].items()]
+    text = {key: v for key, v in config["text"].items() if key not in ("bert", "frozen")}
+    rows += [(f"text: {key}", value) for key, value in text.items()]  # never a BERT in these
     print_table(rows, title=str(args.out))
     return 0

@@ -36,12 +36,24 @@ def print_table(
         *header, title=title or None, title_justify="left", show_header=bool(header), box=None
     )
     for row in rows:
-        table.add_row(*(Text(f"{cell:,}" if isinstance(cell, int) else str(cell)) for cell in row))
+        table.add_row(*(Text(shown(cell)) for cell in row))
     width = None if sys.stdout.isatty() else 200
     console = Console(file=sys.stdout, width=width, highlight=False)
     with console.capture() as drawn:
         console.print(table)
     write(drawn.get())
+
+
+def shown(value: object) -> str:
+    """Return a value for people: large numbers with commas, switches as yes and no.
+
+    Example:
+        >>> shown(12345), shown(True)
+        ('12,345', 'yes')
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def say(text: str) -> None:
