@@ -2,8 +2,8 @@
 
 Each thread takes a group of photographs from file to features by itself, with torch's own threads
 off. Sharing every convolution between the cores instead makes each of them wait for the slowest at
-every layer, and with decoding on the same cores somebody always is: measured on two cores, that
-kept 0.6 of the network's speed, and a busy neighbour cost a factor of eight.
+every layer: seen on two cores, one busy neighbour took a shared network from 46 to 6 photographs a
+second, and threads of this kind to 22.
 """
 
 from __future__ import annotations
