@@ -357,7 +357,8 @@ def test_loading_a_folder_needs_no_network(config, monkeypatch):
 
     monkeypatch.setattr("socket.socket.connect", refuse)
     monkeypatch.setattr("socket.getaddrinfo", refuse)
-    BertText(4, config)
+    encoder = BertText(4, config)
+    assert encoder(*ready(["a dog"], encoder)).shape[2] == 4
 
 
 def test_missing_packages_are_named(config, monkeypatch):

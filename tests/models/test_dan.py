@@ -13,6 +13,7 @@ from crossgaze.data.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from crossgaze.errors import InputError
 from crossgaze.models.dan import Dan, DanConfig
 from crossgaze.models.text import TextConfig
+from model_parts import draw, save_bert
 
 WIDTH, SIZE, WORD, K = 5, 4, 3, 2
 CAPTIONS = ["a dog runs", "the red cat sits on a mat", "dogs"]
@@ -28,10 +29,6 @@ def make(config=SMALL, vocabulary=VOCABULARY):
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.6)
     return model
-
-
-def draw(*shape, seed=0):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 # The paper in plain loops, over the model's own parameters so that gradients flow.
@@ -222,22 +219,6 @@ def test_other_text_encoders_fit(kind, frozen, tmp_path):
         unseen = model.encode_texts(["zebra dog"])  # no caption had the word
         assert unseen.vectors.isfinite().all()
         assert model.vocabulary is None
-
-
-def save_bert(path):
-    transformers = pytest.importorskip("transformers")
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "dog", "##s", "red", "zebra", "cat"]
-    config = transformers.BertConfig(
-        vocab_size=len(words),
-        hidden_size=8,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=8,
-        max_position_embeddings=16,
-    )
-    transformers.BertModel(config, add_pooling_layer=False).save_pretrained(path)
-    (path / "vocab.txt").write_text("\n".join(words))
-    (path / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer"}')
 
 
 def test_parameters_at_the_papers_sizes():

@@ -17,6 +17,7 @@ from crossgaze.models.bert import MINILM, MINILM_MODULE
 from crossgaze.models.mmca import Mmca, MmcaConfig, PhraseVector
 from crossgaze.models.pretrained import load
 from crossgaze.models.text import TextConfig
+from model_parts import draw, save_bert
 
 WIDTH, SIZE, HEADS, FILTERS, ALPHA = 5, 6, 2, 3, 0.7
 CAPTIONS = ["a dog runs", "the red cat sits on a mat", "dogs"]
@@ -37,10 +38,6 @@ def make(config=SMALL, vocabulary=VOCABULARY):
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.6)
     return model
-
-
-def draw(*shape, seed=0):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 # The paper in plain loops, over the model's own parameters so that gradients flow.
@@ -248,22 +245,6 @@ def test_zero_regions_and_one_of_each_are_finite():
     score.sum().backward()
     assert score.item() == 0
     assert all(part.grad.isfinite().all() for part in model.parameters())
-
-
-def save_bert(path):
-    transformers = pytest.importorskip("transformers")
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "dog", "##s", "red", "zebra", "cat"]
-    config = transformers.BertConfig(
-        vocab_size=len(words),
-        hidden_size=8,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=8,
-        max_position_embeddings=16,
-    )
-    transformers.BertModel(config, add_pooling_layer=False).save_pretrained(path)
-    (path / "vocab.txt").write_text("\n".join(words))
-    (path / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer"}')
 
 
 @pytest.mark.parametrize("frozen", [True, False])

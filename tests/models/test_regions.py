@@ -198,6 +198,6 @@ def test_a_positive_number_is_asked_for(value):
 
 
 def test_good_values_pass():
-    require_positive("lambda1", 9)
-    require_positive("lambda1", 0.5)
-    require_choice("direction", "t-i", ["t-i", "i-t"])
+    assert require_positive("lambda1", 9) is None
+    assert require_positive("lambda1", 0.5) is None
+    assert require_choice("direction", "t-i", ["t-i", "i-t"]) is None

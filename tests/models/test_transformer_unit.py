@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from crossgaze.errors import InputError
 from crossgaze.models.encoded import real
 from crossgaze.models.transformer_unit import TransformerUnit, stack_heads
+from model_parts import draw
 
 SIZE, HEADS = 6, 2
 COUNTS = (4, 1, 3)
@@ -21,10 +22,6 @@ def make(dropout=0.0):
     for parameter in unit.parameters():
         torch.nn.init.normal_(parameter, std=0.6)
     return unit
-
-
-def draw(*shape, seed=0):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def layer_norm(p, name, x):

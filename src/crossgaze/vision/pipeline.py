@@ -2,8 +2,7 @@
 
 Each thread takes a group of photographs from file to features by itself, with torch's own threads
 off. Sharing every convolution between the cores instead makes each of them wait for the slowest at
-every layer: seen on two cores, one busy neighbour took a shared network from 46 to 6 photographs a
-second, and threads of this kind to 22.
+every layer, and with decoding or anybody else's work on the same cores somebody always is.
 """
 
 from __future__ import annotations

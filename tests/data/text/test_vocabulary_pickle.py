@@ -152,9 +152,12 @@ def test_nothing_is_called(protocol, inside, tmp_path):
 
 @protocols
 def test_foreign_values_are_named(protocol):
-    refused(pickle.dumps(vocabulary(["a"], idx=np.int64(1)), protocol), "numpy")
-    refused(pickle.dumps(np.arange(3), protocol), "numpy")
-    refused(pickle.dumps(vocabulary(["a"], idx=types.SimpleNamespace()), protocol), "Namespace")
+    for value, name in (
+        (vocabulary(["a"], idx=np.int64(1)), "numpy"),
+        (np.arange(3), "numpy"),
+        (vocabulary(["a"], idx=types.SimpleNamespace()), "Namespace"),
+    ):
+        assert name in refused(pickle.dumps(value, protocol))
 
 
 def test_persistent_ids_are_refused():
@@ -165,7 +168,7 @@ def test_persistent_ids_are_refused():
     for protocol in (0, 4):
         file = io.BytesIO()
         Pickler(file, protocol).dump(vocabulary(["a"]))
-        refused(file.getvalue(), "persistent id")
+        assert "persistent id" in refused(file.getvalue())
 
 
 OPEN = b"\x80\x02cvocab\nVocabulary\n"
