@@ -1,29 +1,12 @@
-"""What the tests of several models need: random tensors, encoded sides, a small BERT."""
+"""What the tests of several models need: random tensors, a small BERT."""
 
 import pytest
 import torch
-
-from crossgaze.models.encoded import Encoded
-
-COUNTS, LENGTHS = [4, 1, 3], [2, 5, 1]  # real regions of three images, real words of three texts
 
 
 def draw(*shape, seed=0):
     """Return random numbers in float64."""
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
-def random_sides(counts=COUNTS, lengths=LENGTHS, seed=7):
-    """Return random fragments of width 3 for images and sentences, padding random as well."""
-    torch.manual_seed(seed)
-    v = torch.randn(len(counts), max(counts), 3, dtype=torch.float64)
-    e = torch.randn(len(lengths), max(lengths), 3, dtype=torch.float64)
-    return v, e
-
-
-def encoded(v, e, counts=COUNTS, lengths=LENGTHS):
-    """Return fragments as a model's two encoded sides."""
-    return Encoded(None, v, torch.tensor(counts)), Encoded(None, e, torch.tensor(lengths))
 
 
 def save_bert(path):

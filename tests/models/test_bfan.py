@@ -12,17 +12,29 @@ from crossgaze.config import build, to_dict
 from crossgaze.data.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from crossgaze.errors import InputError
 from crossgaze.models.bfan import Bfan, BfanConfig, focus
+from crossgaze.models.encoded import Encoded
 from crossgaze.models.text import TextConfig
-from model_parts import COUNTS, LENGTHS, encoded, random_sides
 
 WORDS = Vocabulary.build(["a dog runs", "the cat sleeps"], min_count=1)
 FOCALS = ("equal", "prob")
+COUNTS, LENGTHS = [5, 1, 3], [2, 6, 1]
 
 
 def bfan(focal="equal", lambda1=20.0, **options):
     torch.manual_seed(0)
     options = {"region_width": 4, "size": 3, "text": TextConfig(word_size=2), **options}
     return Bfan(BfanConfig(focal=focal, lambda1=lambda1, **options), WORDS).double()
+
+
+def random_sides(counts=COUNTS, lengths=LENGTHS, seed=7):
+    torch.manual_seed(seed)
+    v = torch.randn(len(counts), max(counts), 3, dtype=torch.float64)
+    e = torch.randn(len(lengths), max(lengths), 3, dtype=torch.float64)
+    return v, e
+
+
+def encoded(v, e, counts=COUNTS, lengths=LENGTHS):
+    return Encoded(None, v, torch.tensor(counts)), Encoded(None, e, torch.tensor(lengths))
 
 
 # The oracle -----------------------------------------------------------------------------------
@@ -99,7 +111,7 @@ def test_attention_is_what_was_kept_in_both_directions(focal):
     v, e = random_sides()
     found = bfan(focal, 4.0).attention(*encoded(v, e))
     assert found.names == ("t-i", "i-t")
-    assert found.weights.shape == (3, 2, max(LENGTHS), max(COUNTS))
+    assert found.weights.shape == (3, 2, 6, 5)
     dropped = 0
     for p, (k, n) in enumerate(zip(COUNTS, LENGTHS, strict=True)):
         regions, words = list(v[p, :k]), list(e[p, :n])

@@ -15,15 +15,16 @@ from hypothesis import strategies as st
 from crossgaze.config import build, to_dict
 from crossgaze.data.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from crossgaze.errors import InputError
+from crossgaze.models.encoded import Encoded
 from crossgaze.models.scan import Scan, ScanConfig, pool
 from crossgaze.models.text import TextConfig
-from model_parts import COUNTS, LENGTHS, encoded, random_sides
 
 WORDS = Vocabulary.build(["a dog runs", "the cat sleeps", "two birds"], min_count=1)
 NORMS = ("softmax", "l2norm", "clipped_l2norm", "l1norm", "clipped_l1norm", "clipped", "no_norm")
 NORMS += ("paper",)
 POOLINGS = ("LSE", "AVG", "SUM", "MAX")
 DIRECTIONS = ("t-i", "i-t")
+COUNTS, LENGTHS = [4, 1, 3], [2, 5, 1]
 
 
 def scan(**options):
@@ -39,6 +40,10 @@ def parts(width=3, scale=1.0):
     v = scale * torch.randn(3, 4, width, dtype=torch.float64)
     e = scale * torch.randn(3, 5, width, dtype=torch.float64)
     return v, e
+
+
+def encoded(v, e, counts=COUNTS, lengths=LENGTHS):
+    return Encoded(None, v, torch.tensor(counts)), Encoded(None, e, torch.tensor(lengths))
 
 
 # The oracle -----------------------------------------------------------------------------------
@@ -220,6 +225,13 @@ models = st.builds(
     direction=st.sampled_from(DIRECTIONS),
 )
 shapes = st.lists(st.integers(1, 4), min_size=1, max_size=3)
+
+
+def random_sides(counts, lengths, seed):
+    torch.manual_seed(seed)
+    v = torch.randn(len(counts), max(counts), 3, dtype=torch.float64)
+    e = torch.randn(len(lengths), max(lengths), 3, dtype=torch.float64)
+    return v, e
 
 
 @settings(deadline=None, max_examples=40)

@@ -10,19 +10,30 @@ from hypothesis import strategies as st
 from crossgaze.config import build, to_dict
 from crossgaze.data.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from crossgaze.errors import InputError
-from crossgaze.models.encoded import real
+from crossgaze.models.encoded import Encoded, real
 from crossgaze.models.summax import SumMax, SumMaxConfig, sum_max
 from crossgaze.models.text import TextConfig
-from model_parts import COUNTS, LENGTHS, encoded, random_sides
 
 WORDS = Vocabulary.build(["a dog runs", "the cat sleeps"], min_count=1)
 DIRECTIONS = ("t-i", "i-t")
+COUNTS, LENGTHS = [4, 1, 3], [2, 5, 1]
 
 
 def summax(direction="t-i", **options):
     torch.manual_seed(0)
     options = {"region_width": 4, "size": 3, "text": TextConfig(word_size=2), **options}
     return SumMax(SumMaxConfig(direction=direction, **options), WORDS).double()
+
+
+def random_sides(counts=COUNTS, lengths=LENGTHS, seed=7):
+    torch.manual_seed(seed)
+    v = torch.randn(len(counts), max(counts), 3, dtype=torch.float64)
+    e = torch.randn(len(lengths), max(lengths), 3, dtype=torch.float64)
+    return v, e
+
+
+def encoded(v, e, counts=COUNTS, lengths=LENGTHS):
+    return Encoded(None, v, torch.tensor(counts)), Encoded(None, e, torch.tensor(lengths))
 
 
 def score_of(v, e, direction):
