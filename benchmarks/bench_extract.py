@@ -24,7 +24,8 @@ from PIL import Image, ImageFilter
 
 from crossgaze import __version__
 from crossgaze.vision.backbones import load_backbone
-from crossgaze.vision.extract import cores, default_batch, extract
+from crossgaze.threads import cores
+from crossgaze.vision.extract import default_batch, extract
 from crossgaze.vision.listing import list_photos
 from crossgaze.vision.photos import read_photo
 

@@ -9,13 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crossgaze.errors import InputError
-from crossgaze.models import cross_attention
 from crossgaze.models.cross_attention import (
     FeatureNorm,
     attend,
     clean_fragments,
     relevance,
-    score_every_pair,
 )
 from crossgaze.models.encoded import Encoded, real
 
@@ -155,30 +153,3 @@ def test_clean_fragments_zeroes_what_lies_past_the_real_ones():
     assert mask.tolist() == [[True, True], [True, False]]
     with pytest.raises(InputError, match="keeps no fragments"):
         clean_fragments(Encoded(torch.ones(1, 3), None, torch.tensor([1])))
-
-
-@pytest.mark.parametrize("block", [1, 2, 3, 256])
-def test_every_pair_is_scored_once_in_its_place(monkeypatch, block):
-    monkeypatch.setattr(cross_attention, "NUMBERS", block * 2 * 2)  # 2 words, 2 regions
-    images = Encoded(
-        None, torch.tensor([[[1.0], [9]], [[2], [3]], [[4], [9]]]), torch.tensor([1, 2, 1])
-    )
-    texts = Encoded(None, torch.tensor([[[10.0], [20]], [[30], [torch.nan]]]), torch.tensor([2, 1]))
-    seen = []
-
-    def score(regions, words, k_mask, n_mask):
-        seen.append(len(regions))
-        assert k_mask.shape == regions.shape[:2]
-        assert n_mask.shape == words.shape[:2]
-        assert n_mask.all()
-        return regions.sum((1, 2)) + words.sum((1, 2))
-
-    found = score_every_pair(images, texts, score)
-    assert found.tolist() == [[31, 31], [35, 35], [34, 34]]
-    assert max(seen) == min(block, 3)
-
-
-def test_no_images_or_no_texts_are_an_empty_matrix():
-    side = Encoded(None, torch.ones(2, 1, 3), torch.tensor([1, 1]))
-    assert score_every_pair(side[[]], side, None).shape == (0, 2)
-    assert score_every_pair(side, side[[]], None).shape == (2, 0)

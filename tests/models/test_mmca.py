@@ -223,7 +223,7 @@ def test_blocks_of_images_change_nothing(monkeypatch):
     model = make()
     images, texts = model.encode_images(draw(5, 3, WIDTH)), model.encode_texts(CAPTIONS)
     want = model.similarity(images, texts)
-    monkeypatch.setattr("crossgaze.models.mmca.NUMBERS", 1)  # one image at a time
+    monkeypatch.setattr("crossgaze.scoring.stacks.NUMBERS", 1)  # one pair at a time
     torch.testing.assert_close(model.similarity(images, texts), want, rtol=0, atol=1e-12)
     assert model.similarity(images[:0], texts).shape == (0, 3)
     assert model.similarity(images, texts[:0]).shape == (5, 0)

@@ -23,8 +23,8 @@ TEXT = TextConfig(word_size=3)
 class Plain(FragmentMatcher):
     family = "plain"
 
-    def _similarity(self, images, texts):
-        return torch.einsum("ikd,tnd->it", images.fragments, texts.fragments)
+    def _pairs(self, regions, words, k_mask, n_mask):
+        return torch.einsum("pkd,pnd->p", regions, words)
 
     def attention(self, images, texts):
         return Attention(names=())

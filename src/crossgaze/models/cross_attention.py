@@ -21,10 +21,8 @@ In t-i (alpha'_ij, a_j^v, R') the two sides change places and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal
 
-import torch
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -43,8 +41,10 @@ FeatureNorm = Literal[
     "no_norm",
     "paper",
 ]
+Pooling = Literal["LSE", "AVG", "SUM", "MAX"]
+Focal = Literal["equal", "prob"]
 LEAK = 0.1  # slope below zero where the public code clips
-NUMBERS = 1 << 25  # in one tensor while images are compared with a caption: 128 MB in float32
+UNIFORM = 1e-5  # attention is uniform if no weight exceeds BFAN's threshold by more than this part
 
 
 def fragment_scores(context: Tensor, query: Tensor, norm: FeatureNorm) -> Tensor:
@@ -137,31 +137,3 @@ def clean_fragments(side: Encoded) -> tuple[Tensor, Tensor]:
     if side.fragments is None:
         raise InputError("got a side without fragments, wanted this model's own")
     return side.fragments.masked_fill(~mask[..., None], 0.0), mask
-
-
-# A score of P pairs: regions (P, k, D), words (P, n, D), their masks (P, k), (P, n) -> (P,)
-PairScore = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
-
-
-def score_every_pair(images: Encoded, texts: Encoded, score: PairScore) -> Tensor:
-    """Return the score of every image with every sentence, (images, texts).
-
-    Caption by caption, cut to its real words, so that memory does not grow with the pairs.
-    """
-    words, _ = clean_fragments(texts)  # (M, n, D)
-    if not len(images) or not len(texts):
-        return words.new_zeros(len(images), len(texts))
-    lengths = texts.counts.tolist()
-    wide = max(words.shape[2], images.mask.shape[1])
-    block = min(max(NUMBERS // (max(lengths) * wide), 1), 256)
-    rows = []
-    for start in range(0, len(images), block):
-        regions, region_mask = clean_fragments(images[start : start + block])  # (P, k, D)
-        pairs = len(regions)
-        columns = []
-        for number, n in enumerate(lengths):
-            sentence = words[number, :n].expand(pairs, -1, -1)  # (P, n, D)
-            every = torch.ones(pairs, n, dtype=torch.bool, device=words.device)
-            columns.append(score(regions, sentence, region_mask, every))
-        rows.append(torch.stack(columns, dim=1))  # (P, M)
-    return torch.cat(rows)  # (N, M)

@@ -35,7 +35,7 @@ from crossgaze.models.dan_attention import (
     textual_context,
 )
 from crossgaze.models.encoded import Attention, Encoded, real
-from crossgaze.models.matcher import Matcher, require_pairs, vectors_of
+from crossgaze.models.matcher import Matcher, require_pairs
 from crossgaze.models.text import TextConfig, build_text
 
 LSTM = TextConfig(kind="lstm", word_size=512, join="sum")  # section 3.1, sizes of 4.1
@@ -122,13 +122,11 @@ class Dan(Matcher):
             contexts.append(context)
             weights.append(weight)
         # Eq. 21 for images, Eq. 22 for sentences: z = [context 0; ...; context K].
+        # Eqs. 18-19: S = sum of the steps' v^(k) . u^(k), the inner product of what is
+        # concatenated here: z_v of images with z_u of sentences.
         vectors = torch.cat(contexts, dim=-1)  # (B, (K + 1) D)
         # The weights are kept and not the fragments: K numbers a region instead of d.
         return Encoded(vectors, None, counts, features=torch.stack(weights, dim=-1))
-
-    def _similarity(self, images: Encoded, texts: Encoded) -> Tensor:
-        """Eqs. 18-19: S = sum of the steps' v^(k) . u^(k), which is z_v . z_u, (images, texts)."""
-        return vectors_of(self, images) @ vectors_of(self, texts).T
 
     def attention(self, images: Encoded, texts: Encoded) -> Attention:
         """Return for each step what regions and words were looked at, image i and sentence i.

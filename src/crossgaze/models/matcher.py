@@ -16,6 +16,7 @@ from crossgaze.errors import InputError
 from crossgaze.models.checks import numbers, require_counts, whole_numbers
 from crossgaze.models.encoded import Attention, Encoded
 from crossgaze.models.text import TextEncoder
+from crossgaze.scoring.kernel import InnerProducts, Kernel
 
 
 class Matcher(nn.Module, ABC):
@@ -120,14 +121,28 @@ class Matcher(nn.Module, ABC):
         """Return the similarity of every image with every sentence, (images, texts) float32.
 
         A model in float64 gives float64; one that computes in half precision still gives float32.
+        With a gradient, the backward pass costs only the pairs that the loss looks at (see
+        `crossgaze.scoring.pairs`); for more than fits into memory see `crossgaze.scoring`.
         """
-        scores = self._similarity(images, texts)
-        half = scores.dtype in (torch.float16, torch.bfloat16)
-        return scores.float() if half else scores
+        from crossgaze.scoring.pairs import score_every_pair
 
-    @abstractmethod
-    def _similarity(self, images: Encoded, texts: Encoded) -> Tensor:
-        """Return the similarities in the precision that the model computes in."""
+        if self.embeds:
+            scores = vectors_of(self, images) @ vectors_of(self, texts).T
+            return scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
+        return score_every_pair(self, images, texts, self._meeting())
+
+    def kernel(self) -> Kernel:
+        """Return the fast form of `similarity`, without gradient, that `crossgaze.scoring` runs."""
+        return InnerProducts()
+
+    def pair_similarity(self, images: Encoded, texts: Encoded) -> Tensor:
+        """Return the similarity of P pairs, image i with sentence i, (P,), with gradient."""
+        require_pairs(images, texts)
+        return (vectors_of(self, images) * vectors_of(self, texts)).sum(-1)
+
+    def _meeting(self) -> tuple[Tensor, ...]:
+        """Return the weights that are used when sides meet, none where they only multiply."""
+        return ()
 
     @abstractmethod
     def attention(self, images: Encoded, texts: Encoded) -> Attention:

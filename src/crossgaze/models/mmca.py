@@ -34,6 +34,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 from crossgaze.data.text.vocabulary import Vocabulary
 from crossgaze.errors import InputError
@@ -44,10 +45,11 @@ from crossgaze.models.matcher import Matcher, require_pairs, vectors_of
 from crossgaze.models.norms import l2norm
 from crossgaze.models.text import TextConfig, build_text
 from crossgaze.models.transformer_unit import Heads, TransformerUnit, stack_heads
+from crossgaze.scoring.kernel import InnerProducts, Kernel
+from crossgaze.scoring.stacks import StackKernel
 
 WINDOWS = (1, 2, 3)  # uni-gram, bi-gram, tri-gram
 BERT = TextConfig(kind="bert")  # frozen, as in section 4.2
-NUMBERS = 1 << 25  # attention weights of the stacks compared at once: 128 MB in float32
 
 
 @dataclass(frozen=True)
@@ -159,47 +161,76 @@ class Mmca(Matcher):
 
     # Cross-attention module -------------------------------------------------------------------
 
-    def _similarity(self, images: Encoded, texts: Encoded) -> Tensor:
-        """Return S = i_0 . c_0 + alpha i_1 . c_1 of section 3.5, (images, texts)."""
-        scores = vectors_of(self, images) @ vectors_of(self, texts).T
-        if self.cross is None or len(texts) == 0:
+    def similarity(self, images: Encoded, texts: Encoded) -> Tensor:
+        """Return S = i_0 . c_0 + alpha i_1 . c_1 of section 3.5, (images, texts).
+
+        With dropout in training, a pair computed twice is two different numbers, so that all pairs
+        are computed with gradient, a sentence at a time, and again in the backward pass.
+        """
+        if self.cross is None:
+            return InnerProducts().score(vectors_of(self, images), vectors_of(self, texts))
+        if not (self.training and self.config.dropout and torch.is_grad_enabled()):
+            return super().similarity(images, texts)
+        columns = []
+        for number in range(len(texts)):
+            text = texts[[number] * len(images)]
+            columns.append(checkpoint(self.pair_similarity, images, text, use_reentrant=False))
+        return torch.stack(columns, dim=1) if columns else images.counts.new_zeros(len(images), 0)
+
+    def kernel(self) -> Kernel:
+        """Return the fast form of S."""
+        if self.cross is None:
+            return InnerProducts()
+        return StackKernel(self.cross.project, self._cross, self.config.alpha)
+
+    def pair_similarity(self, images: Encoded, texts: Encoded) -> Tensor:
+        """Return S of P pairs, image i with sentence i, (P,)."""
+        scores = super().pair_similarity(images, texts)
+        if self.cross is None:
             return scores
         regions, words = _parts(images), _parts(texts)
         # Eqs. 8-10: keys, queries and values of a stack are those of its two sides, stacked; so
-        # they are made once a side and not once a pair.
-        region_heads, word_heads = self.cross.project(regions), self.cross.project(words)
-        columns = []
-        for text, count in enumerate(texts.counts.tolist()):
-            said = words[text : text + 1, :count]  # (1, n, D), cut to the real words
-            said_heads = Heads(*(part[text : text + 1, :, :count] for part in word_heads))
-            blocks = []
-            stack = self.config.heads * (regions.shape[1] + count) ** 2
-            block = min(max(NUMBERS // stack, 1), 128)
-            for start in range(0, max(len(images), 1), block):
-                rows = slice(start, start + block)
-                seen_heads = Heads(*(part[rows] for part in region_heads))
-                blocks.append(
-                    self._cross(regions[rows], images.mask[rows], seen_heads, said, said_heads)
-                )
-            columns.append(torch.cat(blocks))  # (N,)
+        # the kernel makes them once a side and not once a pair.
+        heads = self.cross.project(regions), self.cross.project(words)
+        masks = images.mask, texts.mask
         alpha: float = self.config.alpha
-        return scores + alpha * torch.stack(columns, dim=1)
+        return scores + alpha * self._cross(regions, heads[0], words, heads[1], masks)
+
+    def _meeting(self) -> tuple[Tensor, ...]:
+        """Return the weights of the cross-attention module."""
+        parts = (self.cross, self.cross_sentence)
+        return tuple(p for part in parts if part is not None for p in part.parameters())
 
     def _cross(
-        self, regions: Tensor, mask: Tensor, region_heads: Heads, words: Tensor, word_heads: Heads
+        self,
+        regions: Tensor,
+        region_heads: Heads,
+        words: Tensor,
+        word_heads: Heads,
+        masks: tuple[Tensor, Tensor] | None = None,
     ) -> Tensor:
-        """Return i_1 . c_1 of B images, of which `mask` (B, k) is real, with one sentence, (B,)."""
+        """Return i_1 . c_1 of P pairs of (P, k, D) regions and (P, n, D) words, (P,).
+
+        Args:
+            regions: of each pair.
+            region_heads: their queries, keys and values.
+            words: of each pair.
+            word_heads: theirs.
+            masks: (P, k) and (P, n), which are real; None for all.
+        """
         assert self.cross is not None
         assert self.cross_sentence is not None
         size, width, count = len(regions), regions.shape[1], words.shape[1]
-        said = Heads(*(part.expand(size, -1, -1, -1) for part in word_heads))
-        stack = torch.cat([regions, words.expand(size, -1, -1)], dim=1)  # (B, k + n, D)
-        whole = torch.cat([mask, mask.new_ones(size, count)], dim=1)  # (B, k + n)
+        seen, said = masks or (
+            torch.ones(size, width, dtype=torch.bool, device=words.device),
+            torch.ones(size, count, dtype=torch.bool, device=words.device),
+        )
+        stack = torch.cat([regions, words], dim=1)  # (P, k + n, D)
+        whole = None if masks is None else torch.cat([seen, said], dim=1)  # (P, k + n)
         # Eqs. 11-14: each fragment attends to both sides, R_up and E_up; then eq. 4: Y_c.
-        mixed, _ = self.cross.mix(stack, stack_heads(region_heads, said), whole)
-        lengths = torch.full((size,), count, device=words.device)
-        image = image_vector(mixed[:, :width], mask)  # i_1, (B, D)
-        sentence = self.cross_sentence(mixed[:, width:], lengths)  # c_1, (B, D)
+        mixed, _ = self.cross.mix(stack, stack_heads(region_heads, word_heads), whole)
+        image = image_vector(mixed[:, :width], seen)  # i_1, (P, D)
+        sentence = self.cross_sentence(mixed[:, width:], said.sum(1))  # c_1, (P, D)
         scores: Tensor = (image * sentence).sum(-1)
         return scores
 

@@ -15,6 +15,7 @@ Lee, Chen, Hua, Hu, He: Stacked Cross Attention for Image-Text Matching, ECCV 20
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
@@ -25,8 +26,9 @@ from torch.nn import functional as F
 from crossgaze.data.text.vocabulary import Vocabulary
 from crossgaze.errors import InputError
 from crossgaze.models.checks import require_choice, require_whole
+from crossgaze.models.cross_attention import clean_fragments
 from crossgaze.models.encoded import Encoded, real
-from crossgaze.models.matcher import Matcher
+from crossgaze.models.matcher import Matcher, require_pairs
 from crossgaze.models.norms import EPS, l2norm, length
 from crossgaze.models.text import TextConfig, build_text
 
@@ -134,3 +136,13 @@ class FragmentMatcher(Matcher):
         e: Tensor = self.text(ids, lengths)
         e = l2norm(e) if self.config.normalize_texts else e
         return Encoded(vectors=None, fragments=e, counts=lengths)
+
+    def pair_similarity(self, images: Encoded, texts: Encoded) -> Tensor:
+        """Return the similarity of P pairs, image i with sentence i, (P,), with gradient."""
+        require_pairs(images, texts)
+        (regions, k_mask), (words, n_mask) = map(clean_fragments, (images, texts))
+        return self._pairs(regions, words, k_mask, n_mask)
+
+    @abstractmethod
+    def _pairs(self, regions: Tensor, words: Tensor, k_mask: Tensor, n_mask: Tensor) -> Tensor:
+        """Return the score of P pairs, (P,)."""

@@ -23,7 +23,7 @@ are `normalize_images`, `normalize_texts` turned off; `precomp_enc_type` is `pro
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
 import torch
 from torch import Tensor
@@ -33,16 +33,16 @@ from crossgaze.models.checks import require_choice, require_positive
 from crossgaze.models.cross_attention import (
     Direction,
     FeatureNorm,
+    Pooling,
     attend,
     clean_fragments,
     relevance,
-    score_every_pair,
 )
 from crossgaze.models.encoded import Attention, Encoded
 from crossgaze.models.matcher import require_pairs
 from crossgaze.models.regions import EncoderConfig, FragmentMatcher
-
-Pooling = Literal["LSE", "AVG", "SUM", "MAX"]
+from crossgaze.scoring.attention import Attend
+from crossgaze.scoring.fragments import FragmentKernel
 
 
 @dataclass(frozen=True)
@@ -113,9 +113,11 @@ class Scan(FragmentMatcher):
     def __init__(self, config: ScanConfig, vocabulary: Vocabulary | int | None = None) -> None:
         super().__init__(config, vocabulary)
 
-    def _similarity(self, images: Encoded, texts: Encoded) -> Tensor:
-        """Return S(I, T) for every image and sentence, (images, texts)."""
-        return score_every_pair(images, texts, self._score)
+    def kernel(self) -> FragmentKernel:
+        """Return the fast form of S(I, T)."""
+        c = self.config
+        how = Attend(c.feature_norm, c.lambda1, c.pooling, c.lambda2)
+        return FragmentKernel({c.direction: how})
 
     def attention(self, images: Encoded, texts: Encoded) -> Attention:
         """Return alpha (i-t) or alpha' (t-i) of the pairs, (P, 1, words, regions).
@@ -142,7 +144,7 @@ class Scan(FragmentMatcher):
         norm, lambda1 = self.config.feature_norm, self.config.lambda1
         return attend(context, query, c_mask, q_mask, norm=norm, sharpness=lambda1)
 
-    def _score(self, regions: Tensor, words: Tensor, k_mask: Tensor, n_mask: Tensor) -> Tensor:
+    def _pairs(self, regions: Tensor, words: Tensor, k_mask: Tensor, n_mask: Tensor) -> Tensor:
         """Return S(I, T) of P pairs, (P,)."""
         context, query, c_mask, q_mask = self._sides(regions, words, k_mask, n_mask)
         weights = self._attend(context, query, c_mask, q_mask)

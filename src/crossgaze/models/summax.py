@@ -14,7 +14,6 @@ as Lee et al. (SCAN, ECCV 2018) revisit it in eqs. 9 and 10, with SCAN's encoder
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import get_args
 
 import torch
@@ -23,10 +22,11 @@ from torch.nn import functional as F
 
 from crossgaze.data.text.vocabulary import Vocabulary
 from crossgaze.models.checks import require_choice
-from crossgaze.models.cross_attention import Direction, clean_fragments, score_every_pair
+from crossgaze.models.cross_attention import Direction, clean_fragments
 from crossgaze.models.encoded import Attention, Encoded
 from crossgaze.models.matcher import require_pairs
 from crossgaze.models.regions import EncoderConfig, FragmentMatcher
+from crossgaze.scoring.fragments import FragmentKernel, best_fragments
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,13 @@ class SumMax(FragmentMatcher):
     def __init__(self, config: SumMaxConfig, vocabulary: Vocabulary | int | None = None) -> None:
         super().__init__(config, vocabulary)
 
-    def _similarity(self, images: Encoded, texts: Encoded) -> Tensor:
-        """Return S_SM(I, T) for every image and sentence, (images, texts)."""
-        return score_every_pair(images, texts, partial(sum_max, direction=self.config.direction))
+    def kernel(self) -> FragmentKernel:
+        """Return the fast form of S_SM(I, T)."""
+        return FragmentKernel({self.config.direction: best_fragments})
+
+    def _pairs(self, regions: Tensor, words: Tensor, k_mask: Tensor, n_mask: Tensor) -> Tensor:
+        """Return S_SM(I, T) of P pairs, (P,)."""
+        return sum_max(regions, words, k_mask, n_mask, self.config.direction)
 
     def attention(self, images: Encoded, texts: Encoded) -> Attention:
         """Return which pairs of word and region count, (P, 1, words, regions).

@@ -82,14 +82,17 @@ class TransformerUnit(nn.Module):
         )
         return Heads(q, k, v)
 
-    def weigh(self, heads: Heads, mask: Tensor) -> Tensor:
+    def weigh(self, heads: Heads, mask: Tensor | None) -> Tensor:
         """Eq. 1, the softmax: how much each fragment looks at each, (B, h, m, m)."""
         scale = (self.size // self.heads) ** -0.5  # 1 / sqrt(d_k)
         scores = heads.query @ heads.key.transpose(-2, -1) * scale
-        return masked_softmax(scores, mask[:, None, None])
+        return scores.softmax(-1) if mask is None else masked_softmax(scores, mask[:, None, None])
 
-    def mix(self, x: Tensor, heads: Heads, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Do what `forward` does, for fragments whose queries, keys and values are known."""
+    def mix(self, x: Tensor, heads: Heads, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Do what `forward` does, for fragments whose queries, keys and values are known.
+
+        Without a mask all fragments are real.
+        """
         weights = self.weigh(heads, mask)
         # Eq. 2: each head's weighted values, (B, h, m, m) @ (B, h, m, D / h).
         attended = weights @ heads.value

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from crossgaze.data.text.vocabulary import Vocabulary
 from crossgaze.models.encoded import Attention, Encoded, real
-from crossgaze.models.matcher import Matcher, require_pairs, vectors_of
+from crossgaze.models.matcher import Matcher, require_pairs
 from crossgaze.models.norms import l2norm
 from crossgaze.models.regions import EncoderConfig, RegionProjection
 from crossgaze.models.text import TextConfig, build_text, last_word
@@ -78,10 +78,6 @@ class Vse(Matcher):
         vectors = l2norm(g) if self.config.normalize_texts else g
         vectors = vectors.abs() if self.config.absolute else vectors
         return Encoded(vectors=vectors, fragments=None, counts=lengths)
-
-    def _similarity(self, images: Encoded, texts: Encoded) -> Tensor:
-        """Return the inner product of every image with every sentence, (images, texts)."""
-        return vectors_of(self, images) @ vectors_of(self, texts).T
 
     def attention(self, images: Encoded, texts: Encoded) -> Attention:
         """Return no map at all: every region counts the same and no word is related to one."""

@@ -40,7 +40,7 @@ from crossgaze.data.text.vocabulary import Vocabulary
 from crossgaze.errors import InputError
 from crossgaze.models.checks import require_switch, require_whole
 from crossgaze.models.encoded import Attention, Encoded, real
-from crossgaze.models.matcher import Matcher, require_pairs, vectors_of
+from crossgaze.models.matcher import Matcher, require_pairs
 from crossgaze.models.norms import l2norm
 from crossgaze.models.text import TextConfig, build_text, last_word
 
@@ -237,10 +237,6 @@ class Vsrn(Matcher):
         if self.config.absolute:
             vectors = vectors.abs()
         return Encoded(vectors=vectors, fragments=None, counts=lengths)
-
-    def _similarity(self, images: Encoded, texts: Encoded) -> Tensor:
-        """Return S(I, C) of section 3.4, the inner products, (images, texts)."""
-        return vectors_of(self, images) @ vectors_of(self, texts).T
 
     def attention(self, images: Encoded, texts: Encoded) -> Attention:
         """Section 4.5: s_i = lambda (k - r_i)^2, how much each region agrees with its image.

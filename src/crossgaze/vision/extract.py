@@ -8,7 +8,6 @@ finished first. A run that was stopped goes on where it was.
 from __future__ import annotations
 
 import json
-import os
 import time
 import zlib
 from collections.abc import Callable
@@ -26,6 +25,7 @@ from crossgaze.data.regions.store import RegionStore
 from crossgaze.data.regions.writer import RegionWriter
 from crossgaze.errors import InputError
 from crossgaze.files import write_json
+from crossgaze.threads import cores
 from crossgaze.vision.backbones import Backbone, load_backbone
 from crossgaze.vision.grid import grid_boxes
 from crossgaze.vision.listing import list_photos
@@ -290,14 +290,6 @@ def _device(name: str) -> torch.device:
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         first = str(error).splitlines()[0]
         raise InputError(f"device: {name!r} cannot be used here: {first}") from None
-
-
-def cores() -> int:
-    """Return how many cores this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # macOS does not tell
-        return os.cpu_count() or 1
 
 
 def _require_same_shard(out: Path, shard: Shard) -> None:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 import torch
 
 from crossgaze.errors import InputError
+from crossgaze.threads import single_threaded
 from crossgaze.vision.backbones import Backbone
 from crossgaze.vision.grid import pool_grid
 from crossgaze.vision.photos import Photo, PhotoError
@@ -136,7 +137,7 @@ def extract_groups(
         )
 
     group = max(GROUP, 4 * batch)  # more than a batch, so that shapes find their like
-    with _single_threaded() as initializer:
+    with single_threaded() as initializer:
         pool = ThreadPoolExecutor(workers, "extract", initializer)
         waiting: deque[Future[Group]] = deque()
         try:
@@ -199,13 +200,3 @@ def grid_regions(
                     )
                 features[chosen] = pool_grid(maps, grid)
     return features.cpu().numpy()
-
-
-@contextmanager
-def _single_threaded() -> Iterator[Callable[[], None]]:
-    """Give what a thread calls to compute alone; afterwards torch has the threads it had."""
-    before = torch.get_num_threads()
-    try:
-        yield lambda: torch.set_num_threads(1)
-    finally:
-        torch.set_num_threads(before)

@@ -1,0 +1,120 @@
+"""Cross attention of all pairs without a single attended vector: SCAN and BFAN.
+
+The relevance of a query fragment e is its cosine with the attended vector a = sum_i alpha_i v_i
+(eqs. 2 and 4 of SCAN). Both parts of that cosine follow from inner products that are there already:
+
+    e . a = sum_i alpha_i s_i              with s_i = v_i . e
+    |a|^2 = alpha' G alpha                 with G_il = v_i . v_l, the context's Gram matrix,
+
+and G is made once an item, not once a pair. Softmax weights need not be divided by their sum Z
+either: with E_i = exp(lambda s-bar_i) = Z alpha_i the cosine is
+
+    sum_i E_i s_i / max(|e| sqrt(E' G E), 1e-8 Z),
+
+where 1e-8 is the guard of `crossgaze.models.norms.cosine`. BFAN's focal attention is the same with
+E_i = 0 for what it drops.
+
+Rounding: |a|^2 is a sum whose terms may cancel, so in float32 an attended vector a hundred times
+shorter than its fragments is known to about three digits. Cosines are kept within -1 and 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from crossgaze.models.cross_attention import LEAK, UNIFORM, FeatureNorm, Focal, Pooling
+from crossgaze.models.norms import EPS
+from crossgaze.scoring.fragments import Fragments
+
+STEEPEST = 30.0  # exp(lambda), squared and summed, stays far from float32's limits up to here
+
+
+@dataclass(frozen=True)
+class Attend:
+    """A reduction of scores by cross attention; the arguments are those of the models.
+
+    Args:
+        norm: how scores are normalised over the query.
+        sharpness: lambda_1.
+        pooling: how relevances become a score.
+        lambda2: factor of LSE.
+        focal: which context fragments BFAN keeps, None for all.
+    """
+
+    norm: FeatureNorm = "clipped_l2norm"
+    sharpness: float = 9.0
+    pooling: Pooling = "AVG"
+    lambda2: float = 6.0
+    focal: Focal | None = None
+
+    def __call__(self, scores: Tensor, context: Fragments, query: Fragments) -> Tensor:
+        """Reduce (C, c, q, I) scores, which are overwritten, to (C, I)."""
+        relevances = self.relevances(scores, context, query)  # (C, q, I)
+        if self.pooling == "LSE":
+            return relevances.mul_(self.lambda2).logsumexp(1).div_(self.lambda2)
+        if self.pooling == "MAX":
+            return relevances.amax(1)
+        return relevances.mean(1) if self.pooling == "AVG" else relevances.sum(1)
+
+    def relevances(self, scores: Tensor, context: Fragments, query: Fragments) -> Tensor:
+        """Return the cosine of each query fragment with what it attends to, (C, q, I)."""
+        gram, lengths = context.gram, query.lengths
+        assert gram is not None
+        assert lengths is not None
+        items, c, q, others = scores.shape
+        weights = self._weights(scores, gram, lengths)  # E, (C, c, q, I)
+        flat = weights.view(items, c, q * others)
+        # A row of ones below G gives Z in the same product.
+        mixed = torch.bmm(torch.cat([gram, gram.new_ones(items, 1, c)], dim=1), flat)
+        total = mixed[:, c].view(items, q, others)  # Z
+        square = mixed[:, :c].mul_(flat).sum(1).view(items, q, others)  # E' G E
+        bottom = square.clamp_(min=0).sqrt_().mul_(lengths).maximum(total * EPS)
+        return scores.mul_(weights).sum(1).div_(bottom).clamp_(-1, 1)
+
+    def _weights(self, scores: Tensor, gram: Tensor, lengths: Tensor) -> Tensor:
+        """Return softmax weights, each query fragment's up to a factor of its own."""
+        logits = self._logits(scores, gram, lengths)
+        bounded = self.norm not in ("clipped", "no_norm")  # else |s-bar| is at most 1
+        if not bounded or self.sharpness > STEEPEST:
+            logits.sub_(logits.amax(1, keepdim=True))
+        weights = logits.exp_()
+        return weights if self.focal is None else _focus(weights, self.focal)
+
+    def _logits(self, scores: Tensor, gram: Tensor, lengths: Tensor) -> Tensor:
+        """Return lambda_1 s-bar in a tensor of its own; as `normalize_scores` without padding."""
+        norm = self.norm
+        if norm == "softmax":
+            return scores.softmax(2).mul_(self.sharpness)
+        if norm == "paper":
+            context = gram.diagonal(dim1=1, dim2=2).sqrt()[:, :, None, None]  # (C, c, 1, 1)
+            x = scores.div((context * lengths).clamp_(min=EPS)).relu_()
+            return x.mul_(self.sharpness / _length(x).clamp_(min=EPS))
+        x = F.leaky_relu(scores, LEAK) if norm.startswith("clipped") else scores.clone()
+        if norm.endswith("l2norm"):
+            return x.mul_(self.sharpness / _length(x).add_(EPS))
+        if norm.endswith("l1norm"):
+            return x.mul_(self.sharpness / x.abs().sum(2, keepdim=True).add_(EPS))
+        return x.mul_(self.sharpness)
+
+
+def _length(x: Tensor) -> Tensor:
+    """Return the length of (C, c, q, I) scores over the query, (C, c, 1, I)."""
+    return x.square().sum(2, keepdim=True).sqrt_()
+
+
+def _focus(weights: Tensor, focal: Focal) -> Tensor:
+    """Set to zero what BFAN drops; as `crossgaze.models.bfan.focus`, which explains it."""
+    if focal == "equal":
+        base = weights.sum(1, keepdim=True)  # (C, 1, q, I)
+        trust = torch.full_like(base, weights.shape[1])
+    else:
+        roots = weights.sqrt()
+        trust = roots.sum(1, keepdim=True)
+        base = roots.mul_(weights).sum(1, keepdim=True)
+    uniform = weights.amax(1, keepdim=True) * trust - base <= UNIFORM * base
+    least = (base / trust).masked_fill_(uniform, -1.0)  # nothing is below it then
+    return weights.mul_(weights > least)

@@ -1,0 +1,122 @@
+"""The kernel of models that compare every region with every word: one large GEMM, then reductions.
+
+One side is the *context*, c fragments an item, the other the *query*, q fragments an item: regions
+and words in t-i, words and regions in i-t. A tile of C context items and one of I query items meet
+in one matrix product,
+
+    (C c, D) @ (D, q I) -> scores (C, c, q, I),
+
+with the query's items innermost. Every later step (a norm over q, a softmax over c, a mean over q)
+then runs along contiguous memory, and a small slice of it at a time stays in the processor's cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from crossgaze.errors import InputError
+from crossgaze.models.cross_attention import Direction
+from crossgaze.models.encoded import Encoded
+from crossgaze.scoring.kernel import HALF
+
+SLICE = 1 << 17  # scores worked on at once: half a megabyte of float32, what a core's cache holds
+
+
+@dataclass(frozen=True)
+class Fragments:
+    """A tile of one side.
+
+    Args:
+        rows: (items count, D) or (count items, D), the fragments as the product takes them.
+        items: images or sentences.
+        count: fragments of each.
+        gram: (items, count, count) inner products within each item, where it is a context.
+        lengths: (count, items) length of each fragment, where it is a query.
+    """
+
+    rows: Tensor
+    items: int
+    count: int
+    gram: Tensor | None
+    lengths: Tensor | None
+
+
+# Scores (C, c, q, I), which it may overwrite, a context tile and a query tile -> (C, I)
+Reduce = Callable[[Tensor, Fragments, Fragments], Tensor]
+
+
+class FragmentKernel:
+    """Scores by reductions of the fragments' inner products, summed over directions.
+
+    Args:
+        ways: the reduction of each direction that counts.
+    """
+
+    def __init__(self, ways: Mapping[Direction, Reduce]) -> None:
+        self.ways = dict(ways)
+
+    def images(self, side: Encoded) -> Fragments:
+        """Prepare images: items first in t-i, where they are the context."""
+        return self._prepare(side, "t-i", "i-t")
+
+    def texts(self, side: Encoded) -> Fragments:
+        """Prepare sentences: items first in i-t, where they are the context."""
+        return self._prepare(side, "i-t", "t-i")
+
+    def score(self, images: Fragments, texts: Fragments) -> Tensor:
+        """Return (images, texts) scores."""
+        if "t-i" not in self.ways:
+            return self._one_way("i-t", _multiply(texts, images), texts, images).T
+        scores = _multiply(images, texts)  # (images, k, n, texts)
+        if "i-t" not in self.ways:
+            return self._one_way("t-i", scores, images, texts)
+        # Turning the scores round is much cheaper than a second product. Always a copy: reductions
+        # overwrite, and `contiguous` would give what it got where sizes are 1.
+        turned = scores.permute(3, 2, 1, 0).clone(memory_format=torch.contiguous_format)
+        ahead = self._one_way("t-i", scores, images, texts)
+        return ahead + self._one_way("i-t", turned, texts, images).T
+
+    def numbers(self, regions: int, words: int) -> int:
+        """Hold the scores, in both directions if both count, and a few slices."""
+        return len(self.ways) * regions * words + 4 * max(SLICE, regions + words)
+
+    def _prepare(self, side: Encoded, context: Direction, query: Direction) -> Fragments:
+        x = side.fragments  # (items, count, D)
+        if x is None:
+            raise InputError("got a side without fragments, wanted this model's own")
+        wide = x.float() if x.dtype in HALF else x
+        gram = wide @ wide.transpose(1, 2) if context in self.ways else None
+        lengths = wide.norm(dim=2).T.contiguous() if query in self.ways else None
+        # The side that is the context of the product has its items first, the other last.
+        first = context in self.ways and (context == "t-i" or query not in self.ways)
+        rows = x if first else x.transpose(0, 1)  # (items, count, D) or (count, items, D)
+        return Fragments(rows.reshape(-1, x.shape[2]), len(x), x.shape[1], gram, lengths)
+
+    def _one_way(
+        self, direction: Direction, scores: Tensor, context: Fragments, query: Fragments
+    ) -> Tensor:
+        """Reduce (C, c, q, I) scores to (C, I), a slice of the context at a time."""
+        items, size = scores.shape[0], max(SLICE // scores[0].numel(), 1)
+        reduce, parts = self.ways[direction], []
+        for start in range(0, items, size):
+            stop = min(start + size, items)
+            gram = None if context.gram is None else context.gram[start:stop]
+            part = Fragments(context.rows, stop - start, context.count, gram, None)
+            parts.append(reduce(scores[start:stop], part, query))
+        return torch.cat(parts)
+
+
+def _multiply(context: Fragments, query: Fragments) -> Tensor:
+    """Return the inner products of all fragments, (C, c, q, I), at least in single precision."""
+    scores = context.rows @ query.rows.T  # (C c, q I)
+    scores = scores.float() if scores.dtype in HALF else scores
+    return scores.view(context.items, context.count, query.count, query.items)
+
+
+def best_fragments(scores: Tensor, context: Fragments, query: Fragments) -> Tensor:
+    """Reduce by Sum-Max: each query fragment's best context fragment, summed; eqs. 9-10 of SCAN."""
+    return scores.amax(1).sum(1)  # (C, c, q, I) -> (C, q, I) -> (C, I)
