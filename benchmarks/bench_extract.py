@@ -23,8 +23,8 @@ import torch
 from PIL import Image, ImageFilter
 
 from crossgaze import __version__
-from crossgaze.vision.backbones import load_backbone
 from crossgaze.threads import cores
+from crossgaze.vision.backbones import load_backbone
 from crossgaze.vision.extract import default_batch, extract
 from crossgaze.vision.listing import list_photos
 from crossgaze.vision.photos import read_photo

@@ -16,7 +16,7 @@ from crossgaze.errors import InputError
 from crossgaze.models.checks import numbers, require_counts, whole_numbers
 from crossgaze.models.encoded import Attention, Encoded
 from crossgaze.models.text import TextEncoder
-from crossgaze.scoring.kernel import InnerProducts, Kernel
+from crossgaze.scoring.kernel import HALF, InnerProducts, Kernel
 
 
 class Matcher(nn.Module, ABC):
@@ -128,7 +128,7 @@ class Matcher(nn.Module, ABC):
 
         if self.embeds:
             scores = vectors_of(self, images) @ vectors_of(self, texts).T
-            return scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
+            return scores.float() if scores.dtype in HALF else scores
         return score_every_pair(self, images, texts, self._meeting())
 
     def kernel(self) -> Kernel:

@@ -39,13 +39,14 @@ from torch.utils.checkpoint import checkpoint
 from crossgaze.data.text.vocabulary import Vocabulary
 from crossgaze.errors import InputError
 from crossgaze.models.checks import require_share, require_whole
+from crossgaze.models.cross_attention import clean_fragments
 from crossgaze.models.dan_attention import real_mean
 from crossgaze.models.encoded import Attention, Encoded, real
 from crossgaze.models.matcher import Matcher, require_pairs, vectors_of
 from crossgaze.models.norms import l2norm
 from crossgaze.models.text import TextConfig, build_text
 from crossgaze.models.transformer_unit import Heads, TransformerUnit, stack_heads
-from crossgaze.scoring.kernel import InnerProducts, Kernel
+from crossgaze.scoring.kernel import HALF, InnerProducts, Kernel
 from crossgaze.scoring.stacks import StackKernel
 
 WINDOWS = (1, 2, 3)  # uni-gram, bi-gram, tri-gram
@@ -168,27 +169,30 @@ class Mmca(Matcher):
         are computed with gradient, a sentence at a time, and again in the backward pass.
         """
         if self.cross is None:
-            return InnerProducts().score(vectors_of(self, images), vectors_of(self, texts))
+            scores = InnerProducts().score(vectors_of(self, images), vectors_of(self, texts))
+            return scores.float() if scores.dtype in HALF else scores
         if not (self.training and self.config.dropout and torch.is_grad_enabled()):
             return super().similarity(images, texts)
         columns = []
         for number in range(len(texts)):
             text = texts[[number] * len(images)]
             columns.append(checkpoint(self.pair_similarity, images, text, use_reentrant=False))
-        return torch.stack(columns, dim=1) if columns else images.counts.new_zeros(len(images), 0)
+        empty = vectors_of(self, images).new_zeros(len(images), 0)
+        return torch.stack(columns, dim=1) if columns else empty
 
     def kernel(self) -> Kernel:
         """Return the fast form of S."""
         if self.cross is None:
             return InnerProducts()
-        return StackKernel(self.cross.project, self._cross, self.config.alpha)
+        dtype = next(self.cross.parameters()).dtype
+        return StackKernel(self.cross.project, self._cross, self.config.alpha, dtype)
 
     def pair_similarity(self, images: Encoded, texts: Encoded) -> Tensor:
         """Return S of P pairs, image i with sentence i, (P,)."""
         scores = super().pair_similarity(images, texts)
         if self.cross is None:
             return scores
-        regions, words = _parts(images), _parts(texts)
+        (regions, _), (words, _) = map(clean_fragments, (images, texts))
         # Eqs. 8-10: keys, queries and values of a stack are those of its two sides, stacked; so
         # the kernel makes them once a side and not once a pair.
         heads = self.cross.project(regions), self.cross.project(words)

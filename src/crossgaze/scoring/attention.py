@@ -51,47 +51,61 @@ class Attend:
     lambda2: float = 6.0
     focal: Focal | None = None
 
-    def __call__(self, scores: Tensor, context: Fragments, query: Fragments) -> Tensor:
-        """Reduce (C, c, q, I) scores, which are overwritten, to (C, I)."""
-        relevances = self.relevances(scores, context, query)  # (C, q, I)
+    def __call__(self, scores: Tensor, context: Fragments, part: slice, query: Fragments) -> Tensor:
+        """Reduce (C, c, q, I) scores, which are overwritten, to (C, I).
+
+        Args:
+            scores: of a part of the context's items with all of the query's.
+            context: the side looked at.
+            part: which of its items.
+            query: the side that looks.
+        """
+        relevances = self.relevances(scores, context, part, query)  # (C, q, I)
         if self.pooling == "LSE":
             return relevances.mul_(self.lambda2).logsumexp(1).div_(self.lambda2)
         if self.pooling == "MAX":
             return relevances.amax(1)
         return relevances.mean(1) if self.pooling == "AVG" else relevances.sum(1)
 
-    def relevances(self, scores: Tensor, context: Fragments, query: Fragments) -> Tensor:
+    def relevances(
+        self, scores: Tensor, context: Fragments, part: slice, query: Fragments
+    ) -> Tensor:
         """Return the cosine of each query fragment with what it attends to, (C, q, I)."""
-        gram, lengths = context.gram, query.lengths
-        assert gram is not None
-        assert lengths is not None
         items, c, q, others = scores.shape
-        weights = self._weights(scores, gram, lengths)  # E, (C, c, q, I)
+        weights = self._weights(scores, context, part, query)  # E, (C, c, q, I)
         flat = weights.view(items, c, q * others)
-        # A row of ones below G gives Z in the same product.
-        mixed = torch.bmm(torch.cat([gram, gram.new_ones(items, 1, c)], dim=1), flat)
-        total = mixed[:, c].view(items, q, others)  # Z
-        square = mixed[:, :c].mul_(flat).sum(1).view(items, q, others)  # E' G E
-        bottom = square.clamp_(min=0).sqrt_().mul_(lengths).maximum(total * EPS)
+        if q * others < c:
+            # Fewer query fragments than a Gram matrix has rows: attended vectors are cheaper.
+            attended = flat.transpose(1, 2) @ context.fragments[part]  # (C, q I, D)
+            length = attended.norm(dim=2).view(items, q, others)
+            total = weights.sum(1)
+        else:
+            gram = context.gram[part]
+            # A row of ones below G gives Z in the same product.
+            mixed = torch.bmm(torch.cat([gram, gram.new_ones(items, 1, c)], dim=1), flat)
+            total = mixed[:, c].view(items, q, others)  # Z
+            square = mixed[:, :c].mul_(flat).sum(1)  # E' G E
+            length = square.clamp_(min=0).sqrt_().view(items, q, others)
+        bottom = length.mul_(query.lengths).maximum(total * EPS)
         return scores.mul_(weights).sum(1).div_(bottom).clamp_(-1, 1)
 
-    def _weights(self, scores: Tensor, gram: Tensor, lengths: Tensor) -> Tensor:
+    def _weights(self, scores: Tensor, context: Fragments, part: slice, query: Fragments) -> Tensor:
         """Return softmax weights, each query fragment's up to a factor of its own."""
-        logits = self._logits(scores, gram, lengths)
+        logits = self._logits(scores, context, part, query)
         bounded = self.norm not in ("clipped", "no_norm")  # else |s-bar| is at most 1
         if not bounded or self.sharpness > STEEPEST:
             logits.sub_(logits.amax(1, keepdim=True))
         weights = logits.exp_()
         return weights if self.focal is None else _focus(weights, self.focal)
 
-    def _logits(self, scores: Tensor, gram: Tensor, lengths: Tensor) -> Tensor:
+    def _logits(self, scores: Tensor, context: Fragments, part: slice, query: Fragments) -> Tensor:
         """Return lambda_1 s-bar in a tensor of its own; as `normalize_scores` without padding."""
         norm = self.norm
         if norm == "softmax":
             return scores.softmax(2).mul_(self.sharpness)
         if norm == "paper":
-            context = gram.diagonal(dim1=1, dim2=2).sqrt()[:, :, None, None]  # (C, c, 1, 1)
-            x = scores.div((context * lengths).clamp_(min=EPS)).relu_()
+            lengths = context.lengths.T[part, :, None, None] * query.lengths  # (C, c, q, I)
+            x = scores.div(lengths.clamp_(min=EPS)).relu_()
             return x.mul_(self.sharpness / _length(x).clamp_(min=EPS))
         x = F.leaky_relu(scores, LEAK) if norm.startswith("clipped") else scores.clone()
         if norm.endswith("l2norm"):

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Protocol
 
 import torch
@@ -23,9 +24,8 @@ from crossgaze.scoring.tiles import Tile, make_tiles
 from crossgaze.threads import cores, single_threaded
 
 GIGABYTE = 1 << 30
-REGIONS, WORDS = 1800, 1536  # fragments of a tile of images and of sentences, if memory allows
 BLOCK = 512  # images of a block, if memory allows
-SMALL = 1 << 20  # scores of fragments below which threads do not pay
+SMALL = 1 << 20  # numbers that kernels hold, below which threads do not pay
 
 
 class Sink(Protocol):
@@ -72,7 +72,7 @@ def score_into(
         budget: bytes of working memory, beside the sentences and what the sinks keep.
         workers: threads on a CPU; one a core if not given.
         dtype: compute products in this precision, such as torch.bfloat16 on a GPU; scores are
-            float32 then.
+            float32 then. Layers (MMCA's) keep the precision of their weights.
         on_progress: called with the number of images done.
 
     Returns:
@@ -81,25 +81,33 @@ def score_into(
     Example:
         ```python
         best, ranks = BestTexts(10), TruthRanks(truth, guess)
-        score_into(model, images, texts, [ScoreFile("scores.npy"), best, ranks])
+        with ScoreFile("scores.npy", images=len(images)) as file:
+            score_into(model, images, texts, [file, best, ranks])
         ```
     """
     workers = workers if workers is not None else cores()
     if workers < 1:
         raise InputError(f"workers: got {workers}, wanted 1 or more")
     kernel = model.kernel()
-    plan = _Plan(kernel, budget, workers)
+    first, rest = _peek(images)
+    regions = 1
+    if first is not None and first.fragments is not None and len(first):
+        regions = int(first.counts.max())
+    single = first is None or _part(first).dtype != torch.float64
+    plan = _Plan(kernel, budget, workers, regions, 4 if single else 8)
     with torch.no_grad():
         said = [
             _Prepared(tile.rows, len(tile.rows) * tile.count, kernel.texts(_cast(tile, dtype)))
-            for tile in make_tiles(texts, plan.words)
+            for tile in make_tiles(texts, plan.words, items_first=kernel.items_first[1])
         ]
         columns = sum(len(tile.rows) for tile in said)
+        plan.longest = max((tile.fragments for tile in said), default=1)
         done = 0
-        for block in _blocks(images, plan, columns):
+        for block in _blocks(rest, plan, columns):
+            tiles = make_tiles(block, plan.regions(), items_first=kernel.items_first[0])
             seen = [
                 _Prepared(tile.rows, len(tile.rows) * tile.count, kernel.images(_cast(tile, dtype)))
-                for tile in make_tiles(block, plan.regions)
+                for tile in tiles
             ]
             scores = _score_block(kernel, seen, said, (len(block), columns), plan, _part(block))
             for sink in sinks:
@@ -115,37 +123,62 @@ class _Plan:
 
     Half of the budget is for what threads hold while they score, a quarter each for a block's
     images and for its scores.
+
+    Args:
+        kernel: what scores.
+        budget: bytes.
+        workers: threads.
+        most: regions of the image that has most of them, as far as is known.
+        number: bytes of a number.
     """
 
-    def __init__(self, kernel: Kernel, budget: int, workers: int) -> None:
-        self.kernel, self.budget, self.workers = kernel, budget, workers
-        self.regions, self.words = REGIONS, WORDS
-        while self.regions > 1 and self.bytes(self.regions, self.words) > budget // 2:
-            self.regions, self.words = self.regions // 2, max(self.words // 2, 1)
+    def __init__(self, kernel: Kernel, budget: int, workers: int, most: int, number: int) -> None:
+        self.kernel, self.budget, self.workers, self.number = kernel, budget, workers, number
+        self.words = kernel.tile[1]
+        while self.words > 1 and self.bytes(most, self.words) > budget // 2:
+            self.words //= 2
+        self.longest = self.words  # words of the largest tile, once they are packed
 
     def bytes(self, regions: int, words: int) -> int:
-        """Return what scoring tiles of so many fragments holds, in float32, in every thread."""
-        return 4 * self.workers * self.kernel.numbers(regions, words)
+        """Return what scoring tiles of so many fragments holds, in all threads."""
+        return self.number * self.workers * self.kernel.numbers(regions, words)
+
+    def regions(self) -> int:
+        """Return how many regions a tile of images may have."""
+        regions = self.kernel.tile[0]
+        while regions > 1 and self.bytes(regions, self.longest) > self.budget // 2:
+            regions //= 2
+        return regions
 
     def block(self, image: int, columns: int) -> int:
         """Return how many images of `image` bytes and `columns` sentences a block may have."""
         quarter = self.budget // 4
-        return max(min(BLOCK, quarter // max(image, 1), quarter // max(4 * columns, 1)), 1)
+        return max(
+            min(BLOCK, quarter // max(image, 1), quarter // max(self.number * columns, 1)), 1
+        )
 
-    def require_fit(self, seen: Sequence[_Prepared], said: Sequence[_Prepared]) -> None:
+    def require_fit(self, most: int) -> None:
         """Refuse a budget that the smallest possible tiles exceed."""
-        regions, words = (max(tile.fragments for tile in side) for side in (seen, said))
-        least = self.bytes(regions, words)
+        least = self.bytes(most, self.longest)
         if least > self.budget:
             raise InputError(
                 f"budget: got {self.budget:,} bytes, wanted at least {least:,} for "
-                f"{self.workers} workers and an image of {regions} regions with a text of {words}"
+                f"{self.workers} workers, {most} regions an image and {self.longest} words"
             )
 
 
-def _blocks(images: Encoded | Iterable[Encoded], plan: _Plan, columns: int) -> Iterator[Encoded]:
+def _peek(images: Encoded | Iterable[Encoded]) -> tuple[Encoded | None, Iterator[Encoded]]:
+    """Return the first part of the images, and all of them."""
+    batches = iter([images] if isinstance(images, Encoded) else images)
+    first = next(batches, None)
+    return first, batches if first is None else chain([first], batches)
+
+
+def _blocks(batches: Iterable[Encoded], plan: _Plan, columns: int) -> Iterator[Encoded]:
     """Cut images into blocks that fit the budget."""
-    for batch in [images] if isinstance(images, Encoded) else images:
+    for batch in batches:
+        if columns and len(batch):
+            plan.require_fit(1 if batch.fragments is None else int(batch.counts.max()))
         parts = (batch.vectors, batch.fragments)
         image = sum(part[:1].nbytes for part in parts if part is not None)
         size = plan.block(image, columns)
@@ -166,7 +199,6 @@ def _score_block(
     dtype = torch.float64 if like.dtype == torch.float64 else torch.float32
     if not seen or not said:
         return torch.zeros(shape, dtype=dtype, device=like.device)
-    plan.require_fit(seen, said)
     pairs = [(image, text) for text in said for image in seen]
     scores = torch.empty(shape, dtype=dtype, device=like.device)
 
@@ -175,9 +207,9 @@ def _score_block(
         with torch.no_grad():  # a thread has its own switch
             scores[image.rows[:, None], text.rows] = kernel.score(image.data, text.data).to(dtype)
 
-    size = sum(image.fragments * text.fragments for image, text in pairs)
+    size = sum(kernel.numbers(image.fragments, text.fragments) for image, text in pairs)
     threads = min(plan.workers, len(pairs))
-    if size < SMALL or scores.device.type != "cpu":
+    if len(pairs) < 2 or size < SMALL or scores.device.type != "cpu":
         for pair in pairs:
             work(pair)
         return scores

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -34,19 +35,37 @@ class Fragments:
         rows: (items count, D) or (count items, D), the fragments as the product takes them.
         items: images or sentences.
         count: fragments of each.
-        gram: (items, count, count) inner products within each item, where it is a context.
-        lengths: (count, items) length of each fragment, where it is a query.
+        first: whether items come first in `rows`, before their fragments.
     """
 
     rows: Tensor
     items: int
     count: int
-    gram: Tensor | None
-    lengths: Tensor | None
+    first: bool
+
+    @property
+    def fragments(self) -> Tensor:
+        """(items, count, D), at least in single precision."""
+        if self.first:
+            x = self.rows.view(self.items, self.count, -1)
+        else:
+            x = self.rows.view(self.count, self.items, -1).transpose(0, 1)
+        return x.float() if x.dtype in HALF else x
+
+    @cached_property
+    def gram(self) -> Tensor:
+        """(items, count, count) inner products within each item; made once, when first wanted."""
+        return self.fragments @ self.fragments.transpose(1, 2)
+
+    @cached_property
+    def lengths(self) -> Tensor:
+        """(count, items) length of each fragment."""
+        lengths: Tensor = self.fragments.norm(dim=2)
+        return lengths.T.contiguous()
 
 
-# Scores (C, c, q, I), which it may overwrite, a context tile and a query tile -> (C, I)
-Reduce = Callable[[Tensor, Fragments, Fragments], Tensor]
+# Scores (C, c, q, I), which it may overwrite, with context items from C on and the query -> (C, I)
+Reduce = Callable[[Tensor, Fragments, slice, Fragments], Tensor]
 
 
 class FragmentKernel:
@@ -56,16 +75,20 @@ class FragmentKernel:
         ways: the reduction of each direction that counts.
     """
 
+    tile = (1800, 1536)
+
     def __init__(self, ways: Mapping[Direction, Reduce]) -> None:
         self.ways = dict(ways)
+        # The context of the product has its items first: images, unless i-t is all.
+        self.items_first = ("t-i" in self.ways, "t-i" not in self.ways)
 
     def images(self, side: Encoded) -> Fragments:
-        """Prepare images: items first in t-i, where they are the context."""
-        return self._prepare(side, "t-i", "i-t")
+        """Prepare images."""
+        return _prepare(side, first=self.items_first[0])
 
     def texts(self, side: Encoded) -> Fragments:
-        """Prepare sentences: items first in i-t, where they are the context."""
-        return self._prepare(side, "i-t", "t-i")
+        """Prepare sentences."""
+        return _prepare(side, first=self.items_first[1])
 
     def score(self, images: Fragments, texts: Fragments) -> Tensor:
         """Return (images, texts) scores."""
@@ -82,19 +105,8 @@ class FragmentKernel:
 
     def numbers(self, regions: int, words: int) -> int:
         """Hold the scores, in both directions if both count, and a few slices."""
-        return len(self.ways) * regions * words + 4 * max(SLICE, regions + words)
-
-    def _prepare(self, side: Encoded, context: Direction, query: Direction) -> Fragments:
-        x = side.fragments  # (items, count, D)
-        if x is None:
-            raise InputError("got a side without fragments, wanted this model's own")
-        wide = x.float() if x.dtype in HALF else x
-        gram = wide @ wide.transpose(1, 2) if context in self.ways else None
-        lengths = wide.norm(dim=2).T.contiguous() if query in self.ways else None
-        # The side that is the context of the product has its items first, the other last.
-        first = context in self.ways and (context == "t-i" or query not in self.ways)
-        rows = x if first else x.transpose(0, 1)  # (items, count, D) or (count, items, D)
-        return Fragments(rows.reshape(-1, x.shape[2]), len(x), x.shape[1], gram, lengths)
+        scores = regions * words
+        return len(self.ways) * scores + 4 * min(SLICE, scores)
 
     def _one_way(
         self, direction: Direction, scores: Tensor, context: Fragments, query: Fragments
@@ -103,11 +115,17 @@ class FragmentKernel:
         items, size = scores.shape[0], max(SLICE // scores[0].numel(), 1)
         reduce, parts = self.ways[direction], []
         for start in range(0, items, size):
-            stop = min(start + size, items)
-            gram = None if context.gram is None else context.gram[start:stop]
-            part = Fragments(context.rows, stop - start, context.count, gram, None)
-            parts.append(reduce(scores[start:stop], part, query))
+            part = slice(start, start + size)
+            parts.append(reduce(scores[part], context, part, query))
         return torch.cat(parts)
+
+
+def _prepare(side: Encoded, *, first: bool) -> Fragments:
+    x = side.fragments  # (items, count, D)
+    if x is None:
+        raise InputError("got a side without fragments, wanted this model's own")
+    rows = x if first else x.transpose(0, 1)  # (items, count, D) or (count, items, D)
+    return Fragments(rows.reshape(-1, x.shape[2]), len(x), x.shape[1], first)
 
 
 def _multiply(context: Fragments, query: Fragments) -> Tensor:
@@ -117,6 +135,6 @@ def _multiply(context: Fragments, query: Fragments) -> Tensor:
     return scores.view(context.items, context.count, query.count, query.items)
 
 
-def best_fragments(scores: Tensor, context: Fragments, query: Fragments) -> Tensor:
+def best_fragments(scores: Tensor, context: Fragments, part: slice, query: Fragments) -> Tensor:
     """Reduce by Sum-Max: each query fragment's best context fragment, summed; eqs. 9-10 of SCAN."""
     return scores.amax(1).sum(1)  # (C, c, q, I) -> (C, q, I) -> (C, I)

@@ -19,6 +19,14 @@ class Kernel(Protocol):
     A tile is prepared once and then meets many of the other side.
     """
 
+    @property
+    def tile(self) -> tuple[int, int]:
+        """Regions and words of tiles that suit it."""
+
+    @property
+    def items_first(self) -> tuple[bool, bool]:
+        """How images' and sentences' fragments lie in memory best, see `make_tiles`."""
+
     def images(self, side: Encoded) -> Any:  # noqa: ANN401 (each kernel's own)
         """Prepare images with equally many regions."""
 
@@ -34,6 +42,9 @@ class Kernel(Protocol):
 
 class InnerProducts:
     """The kernel of models that give each side one vector: a matrix product."""
+
+    tile = (1024, 4096)
+    items_first = (True, True)
 
     def images(self, side: Encoded) -> Tensor:
         """Take the images' vectors, (I, D)."""

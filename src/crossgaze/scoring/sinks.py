@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -13,6 +15,7 @@ import torch
 from torch import Tensor
 
 from crossgaze.errors import InputError
+from crossgaze.files import sync_folder
 
 
 class ScoreMatrix:
@@ -57,23 +60,23 @@ class ScoreFile:
     """
 
     def __init__(self, path: str | Path, images: int) -> None:
+        if images < 1:
+            raise InputError(f"images: got {images}, wanted 1 or more rows for {path}")
         self.path, self.images = Path(path), images
         self._part = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
         self._rows = 0
-        try:
+        with self._refusing():
             self._file = self._part.open("wb")
-        except OSError as error:
-            raise InputError(f"{self.path}: cannot be written: {error.strerror}") from None
 
     def take(self, start: int, scores: Tensor) -> None:
         """Append some rows."""
         rows = np.ascontiguousarray(scores.numpy(force=True))
-        if not self._rows:
-            head = {"descr": rows.dtype.str, "fortran_order": False}
-            np.lib.format.write_array_header_1_0(
-                self._file, head | {"shape": (self.images, rows.shape[1])}
-            )
-        self._file.write(rows.data)
+        with self._refusing():
+            if not self._rows:
+                head = {"descr": rows.dtype.str, "fortran_order": False}
+                shape = (self.images, rows.shape[1])
+                np.lib.format.write_array_header_1_0(self._file, head | {"shape": shape})
+            self._file.write(rows.data)
         self._rows += len(rows)
 
     def __enter__(self) -> ScoreFile:
@@ -86,18 +89,32 @@ class ScoreFile:
         trace: TracebackType | None,
     ) -> None:
         try:
+            if error is None:
+                self._finish()
+        finally:
+            with suppress(OSError):  # what could not be written is given up
+                self._file.close()
+            self._part.unlink(missing_ok=True)
+
+    def _finish(self) -> None:
+        if self._rows != self.images:
+            raise InputError(
+                f"{self.path}: got {self._rows} rows, wanted {self.images}; nothing is written"
+            )
+        with self._refusing():
             self._file.flush()
             os.fsync(self._file.fileno())
             self._file.close()
-            if error is None and self._rows != self.images:
-                raise InputError(
-                    f"{self.path}: got {self._rows} rows, wanted {self.images}; nothing is written"
-                )
-            if error is None:
-                self._part.replace(self.path)
-        finally:
-            self._file.close()
-            self._part.unlink(missing_ok=True)
+            self._part.replace(self.path)
+            sync_folder(self.path.parent)
+
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        """Say in a line that the file cannot be written."""
+        try:
+            yield
+        except OSError as error:
+            raise InputError(f"{self.path}: cannot be written: {error.strerror}") from None
 
 
 class BestTexts:
@@ -121,12 +138,17 @@ class BestTexts:
     @property
     def scores(self) -> Tensor:
         """(N, K), best first."""
-        return torch.cat([scores for scores, _ in self._parts])
+        return torch.cat([scores for scores, _ in self._found()])
 
     @property
     def rows(self) -> Tensor:
         """(N, K) int64, which sentences."""
-        return torch.cat([rows for _, rows in self._parts])
+        return torch.cat([rows for _, rows in self._found()])
+
+    def _found(self) -> list[tuple[Tensor, Tensor]]:
+        if not self._parts:
+            raise InputError("there were no images, so there are no best sentences")
+        return self._parts
 
 
 class BestImages:
@@ -191,9 +213,10 @@ class TruthRanks:
                 f"truth: got shapes {tuple(truth.shape)} and {tuple(guess.shape)}, wanted one "
                 "image and one guess a sentence"
             )
-        self._truth, self._guess, self._slack = truth, guess, slack
+        self._truth, self._slack = truth, slack
+        self._guess = guess.double()
         self._before = torch.zeros_like(truth)
-        self._exact = torch.full_like(guess, torch.nan)
+        self._exact = torch.full_like(self._guess, torch.nan)  # a float32 is the same in double
         self._close: list[tuple[Tensor, Tensor]] = []  # sentences and scores near their guess
         self._images: list[Tensor] = []
 
@@ -201,16 +224,19 @@ class TruthRanks:
         """Count a block."""
         numbers = torch.arange(start, start + len(scores), device=scores.device)
         own = numbers[:, None] == self._truth  # (B, M)
-        best = scores.masked_fill(~own, -torch.inf).amax(1, keepdim=True)  # (B, 1)
-        ranks = 1 + ((scores >= best) & ~own).sum(1)
+        has = own.any(1)
         # An image without a sentence has no rank.
-        self._images.append(torch.where(own.any(1), ranks, 0))
+        best = torch.where(own, scores, -torch.inf).max(1).values if own.shape[1] else has.float()
+        ranks = 1 + ((scores >= best[:, None]) & ~own).sum(1)
+        self._images.append(torch.where(has, ranks, 0))
 
         columns = own.any(0).nonzero().flatten()
-        self._exact[columns] = scores[self._truth[columns] - start, columns]
-        self._before += ((scores > self._guess + self._slack) & ~own).sum(0)
-        close = ((scores - self._guess).abs() <= self._slack) & ~own
-        self._close.append((close.nonzero()[:, 1], scores[close]))
+        self._exact[columns] = scores[self._truth[columns] - start, columns].double()
+        # One comparison decides, so that rounding counts nothing twice.
+        ahead = (scores - self._guess).masked_fill(own, -torch.inf)  # (B, M)
+        self._before += (ahead > self._slack).sum(0)
+        close = ahead.abs() <= self._slack
+        self._close.append((close.nonzero()[:, 1], scores[close].double()))
 
     @property
     def images(self) -> Tensor:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -38,11 +38,15 @@ class StackKernel:
         project: makes queries, keys and values of fragments.
         cross: i_1 . c_1 of P pairs: regions, their heads, words, their heads -> (P,).
         alpha: how much it counts.
+        dtype: precision of the layers.
     """
 
     project: Callable[[Tensor], Heads]
     cross: Callable[[Tensor, Heads, Tensor, Heads], Tensor]
     alpha: float
+    dtype: torch.dtype
+    tile: ClassVar = (36 * 8, 12 * 8)  # every pair is much work, so that small tiles share it out
+    items_first: ClassVar = (True, True)
 
     def images(self, side: Encoded) -> Stacked:
         """Prepare images."""
@@ -75,10 +79,12 @@ class StackKernel:
         return scores + self.alpha * torch.cat(parts).view_as(scores)
 
     def numbers(self, regions: int, words: int) -> int:
-        """Hold the scores, and some twelve tensors the size of a group of stacks."""
-        return 2 * regions * words + 12 * NUMBERS
+        """Hold some twelve tensors the size of a group of stacks, and little else."""
+        return regions * words + 12 * NUMBERS
 
     def _prepare(self, side: Encoded) -> Stacked:
         if side.vectors is None or side.fragments is None:
             raise InputError("got a side without vectors or fragments, wanted this model's own")
-        return Stacked(side.vectors, side.fragments, self.project(side.fragments))
+        # Layers compute in the precision of their weights, whatever was asked for.
+        fragments = side.fragments.to(self.dtype)
+        return Stacked(side.vectors.to(self.dtype), fragments, self.project(fragments))

@@ -33,19 +33,23 @@ class Tile:
         return 1 if self.side.fragments is None else self.side.fragments.shape[1]
 
 
-def make_tiles(batches: Encoded | Iterable[Encoded], fragments: int) -> Iterator[Tile]:
+def make_tiles(
+    batches: Encoded | Iterable[Encoded], fragments: int, *, items_first: bool = True
+) -> Iterator[Tile]:
     """Cut a side into tiles of at most so many fragments, or of one image or sentence.
 
     Args:
         batches: a side, or the parts of one in order. Parts are taken one by one and not kept, so
             that a side larger than memory in its padded form can be packed.
         fragments: how many a tile may hold; a single image or sentence may have more.
+        items_first: how fragments lie in memory, (items, count, D) or (count, items, D); they are
+            (items, count, D) to look at either way. What suits a kernel saves it a copy.
     """
     batches = [batches] if isinstance(batches, Encoded) else batches
     waiting: dict[int, list[Tile]] = {}
     start = 0
     for batch in batches:
-        for tile in _by_count(batch, start, fragments):
+        for tile in _by_count(batch, start, fragments, items_first):
             items = max(fragments // tile.count, 1)
             if len(tile.rows) == items:
                 yield tile
@@ -60,8 +64,10 @@ def make_tiles(batches: Encoded | Iterable[Encoded], fragments: int) -> Iterator
         yield _join(rest)
 
 
-def _by_count(side: Encoded, start: int, fragments: int) -> Iterator[Tile]:
+def _by_count(side: Encoded, start: int, fragments: int, items_first: bool) -> Iterator[Tile]:
     """Cut one side, whose first row is number `start` among all."""
+    if not len(side):
+        return
     if side.fragments is None:
         groups = {1: torch.arange(len(side), device=side.counts.device)}
     else:
@@ -69,10 +75,10 @@ def _by_count(side: Encoded, start: int, fragments: int) -> Iterator[Tile]:
         groups = {count: (side.counts == count).nonzero().flatten() for count in counts}
     for count, rows in groups.items():
         for chosen in torch.split(rows, max(fragments // count, 1)):
-            yield Tile(chosen + start, _pick(side, chosen, count))
+            yield Tile(chosen + start, _pick(side, chosen, count, items_first))
 
 
-def _pick(side: Encoded, rows: Tensor, count: int) -> Encoded:
+def _pick(side: Encoded, rows: Tensor, count: int, items_first: bool) -> Encoded:
     """Return some rows of a side, cut to their real fragments."""
     first, last = int(rows[0]), int(rows[-1])
     # Rows that follow each other are a view of what is there, the others a copy.
@@ -81,10 +87,18 @@ def _pick(side: Encoded, rows: Tensor, count: int) -> Encoded:
     def pick(part: Tensor) -> Tensor:
         return part[first : last + 1] if together else part.index_select(0, rows)
 
+    def cut(part: Tensor) -> Tensor:
+        if items_first or not part.is_contiguous():
+            return pick(part[:, :count])
+        # Fragment by fragment, in the order in which they shall lie.
+        places = torch.arange(count, device=rows.device)[:, None] + rows * part.shape[1]
+        found = part.flatten(0, 1).index_select(0, places.flatten())  # (count items, D)
+        return found.view(count, len(rows), -1).transpose(0, 1)
+
     return replace(
         side,
         vectors=None if side.vectors is None else pick(side.vectors),
-        fragments=None if side.fragments is None else pick(side.fragments[:, :count]),
+        fragments=None if side.fragments is None else cut(side.fragments),
         counts=pick(side.counts),
         features=None,  # only attention maps read them
     )
