@@ -37,7 +37,8 @@ def mapped(path, count, step=512):
     """Give images from a mapped file in parts."""
     regions = np.load(path, mmap_mode="r")
     for start in range(0, count, step):
-        part = torch.from_numpy(regions[start : start + step].astype(np.float32))
+        stop = min(start + step, count)
+        part = torch.from_numpy(regions[start:stop].astype(np.float32))
         yield Encoded(None, part, torch.full((len(part),), 36))
         # A mapped page counts as resident once it was read: map the file anew.
         regions = np.load(path, mmap_mode="r")
@@ -85,6 +86,7 @@ def main():
         few = min(1000, args.images), min(5000, args.captions)
         wall, cpu = clock(lambda: score(*few, "slice.npy"))
         after_slice = peak()
+        print(f"slice of {few}: {wall:.1f} s, peak {after_slice / 1e9:.2f} GB", flush=True)
         whole_wall, whole_cpu = clock(lambda: score(args.images, args.captions, "whole.npy"))
     found = peak()
     print(f"peak {found / 1e9:.2f} GB (bar 3); slice of {few}: {wall:.1f} s")

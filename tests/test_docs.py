@@ -4,6 +4,8 @@ import json
 import re
 import shlex
 import statistics
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -85,6 +87,7 @@ def test_the_pages_show_code_at_all():
         "extract.md",
         "models.md",
         "regions.md",
+        "scoring.md",
     }
 
 
@@ -147,3 +150,13 @@ def test_the_readme_has_the_measured_numbers():
     assert shown == pytest.approx([starts[what] for what in asked], abs=0.0006)
     whole = json.loads((RESULTS / "extract-flickr8k.json").read_text())
     assert f"{whole['seconds']:.0f} s, {whole['images_per_second']:.0f} a second" in readme
+
+
+def test_tables_of_speeds_are_those_of_the_results():
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools" / "benchmark_table.py", "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

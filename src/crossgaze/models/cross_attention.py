@@ -28,7 +28,7 @@ from torch.nn import functional as F
 
 from crossgaze.errors import InputError
 from crossgaze.models.encoded import Encoded
-from crossgaze.models.norms import EPS, cosine, l1norm, l2norm, length, masked_softmax
+from crossgaze.models.norms import EPS, cosine, l1norm, l2norm, length, masked_softmax, root
 
 Direction = Literal["t-i", "i-t"]
 FeatureNorm = Literal[
@@ -125,10 +125,18 @@ def relevance(context: Tensor, query: Tensor, weights: Tensor) -> Tensor:
         query: (P, q, D).
         weights: (P, q, c) of `attend`.
     """
-    # Eq. 2 of SCAN: the attended vector is the weighted sum of the context.
-    attended = weights @ context  # (P, q, D)
     # Eq. 4 of SCAN: relevance is the cosine of fragment and attended vector.
-    return cosine(query, attended)
+    if query.shape[1] <= context.shape[1]:
+        # Eq. 2 of SCAN: the attended vector is the weighted sum of the context.
+        return cosine(query, weights @ context)  # (P, q, D) -> (P, q)
+    # With more that look than there is to look at, the attended vectors a would be larger than
+    # what they follow from: e . a = sum_i alpha_i s_i and |a|^2 = alpha' G alpha, G the Gram
+    # matrix of the context.
+    scores = query @ context.transpose(1, 2)  # (P, q, c)
+    gram = context @ context.transpose(1, 2)  # (P, c, c)
+    attended = root(((weights @ gram) * weights).sum(2))  # |a|, (P, q)
+    lengths = length(query, -1).squeeze(-1) * attended
+    return (weights * scores).sum(2) / lengths.clamp(min=EPS)
 
 
 def clean_fragments(side: Encoded) -> tuple[Tensor, Tensor]:
@@ -136,4 +144,6 @@ def clean_fragments(side: Encoded) -> tuple[Tensor, Tensor]:
     mask = side.mask
     if side.fragments is None:
         raise InputError("got a side without fragments, wanted this model's own")
+    if bool(mask.all()):
+        return side.fragments, mask  # nothing to clean, and no copy
     return side.fragments.masked_fill(~mask[..., None], 0.0), mask

@@ -10,9 +10,13 @@ EPS = 1e-8
 
 def length(x: Tensor, dim: int) -> Tensor:
     """Return sqrt(sum x^2) along `dim`, kept as size 1; its gradient at zero is zero, not NaN."""
-    squares = x.square().sum(dim, keepdim=True)
-    positive = squares > 0
-    return torch.where(positive, torch.where(positive, squares, 1.0).sqrt(), 0.0)
+    return root(x.square().sum(dim, keepdim=True))
+
+
+def root(x: Tensor) -> Tensor:
+    """Return sqrt(x), and 0 with gradient 0 where x is not positive."""
+    positive = x > 0
+    return torch.where(positive, torch.where(positive, x, 1.0).sqrt(), 0.0)
 
 
 def _wide(x: Tensor) -> Tensor:

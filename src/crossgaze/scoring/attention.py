@@ -28,7 +28,7 @@ from torch.nn import functional as F
 
 from crossgaze.models.cross_attention import LEAK, UNIFORM, FeatureNorm, Focal, Pooling
 from crossgaze.models.norms import EPS
-from crossgaze.scoring.fragments import Fragments
+from crossgaze.scoring.fragments import Fragments, slices
 
 STEEPEST = 30.0  # exp(lambda), squared and summed, stays far from float32's limits up to here
 
@@ -51,43 +51,38 @@ class Attend:
     lambda2: float = 6.0
     focal: Focal | None = None
 
-    def __call__(self, scores: Tensor, context: Fragments, part: slice, query: Fragments) -> Tensor:
-        """Reduce (C, c, q, I) scores, which are overwritten, to (C, I).
-
-        Args:
-            scores: of a part of the context's items with all of the query's.
-            context: the side looked at.
-            part: which of its items.
-            query: the side that looks.
-        """
-        relevances = self.relevances(scores, context, part, query)  # (C, q, I)
+    def __call__(self, scores: Tensor, context: Fragments, query: Fragments) -> Tensor:
+        """Reduce (C, c, q, I) scores, which are overwritten, to (C, I)."""
+        relevances = self.relevances(scores, context, query)  # (C, q, I)
         if self.pooling == "LSE":
             return relevances.mul_(self.lambda2).logsumexp(1).div_(self.lambda2)
         if self.pooling == "MAX":
             return relevances.amax(1)
         return relevances.mean(1) if self.pooling == "AVG" else relevances.sum(1)
 
-    def relevances(
-        self, scores: Tensor, context: Fragments, part: slice, query: Fragments
-    ) -> Tensor:
+    def relevances(self, scores: Tensor, context: Fragments, query: Fragments) -> Tensor:
         """Return the cosine of each query fragment with what it attends to, (C, q, I)."""
         items, c, q, others = scores.shape
-        weights = self._weights(scores, context, part, query)  # E, (C, c, q, I)
-        flat = weights.view(items, c, q * others)
-        if q * others < c:
-            # Fewer query fragments than a Gram matrix has rows: attended vectors are cheaper.
-            attended = flat.transpose(1, 2) @ context.fragments[part]  # (C, q I, D)
-            length = attended.norm(dim=2).view(items, q, others)
-            total = weights.sum(1)
-        else:
-            gram = context.gram[part]
-            # A row of ones below G gives Z in the same product.
-            mixed = torch.bmm(torch.cat([gram, gram.new_ones(items, 1, c)], dim=1), flat)
-            total = mixed[:, c].view(items, q, others)  # Z
-            square = mixed[:, :c].mul_(flat).sum(1)  # E' G E
-            length = square.clamp_(min=0).sqrt_().view(items, q, others)
-        bottom = length.mul_(query.lengths).maximum(total * EPS)
-        return scores.mul_(weights).sum(1).div_(bottom).clamp_(-1, 1)
+        # E . s, |sum_i E_i v_i| and Z of each query fragment.
+        top, length, total = (scores.new_empty(items, q * others) for _ in range(3))
+        for part in slices(scores):
+            s = scores[part]
+            weights = self._weights(s, context, part, query)  # E, (C, c, q, I)
+            flat = weights.view(len(s), c, q * others)
+            if q * others < c:
+                # Fewer query fragments than a Gram matrix has rows: attended vectors are cheaper.
+                attended = flat.transpose(1, 2) @ context.fragments[part]  # (C, q I, D)
+                length[part] = attended.norm(dim=2)
+                total[part] = flat.sum(1)
+            else:
+                mixed = torch.bmm(context.gram[part], flat)  # (C, c + 1, q I), the last row is Z
+                total[part] = mixed[:, c]
+                torch.sum(mixed[:, :c].mul_(flat), 1, out=length[part])  # E' G E
+            torch.sum(s.view(len(s), c, -1).mul_(flat), 1, out=top[part])
+        if q * others >= c:
+            length.clamp_(min=0).sqrt_()
+        bottom = length.mul_(query.lengths.flatten()).maximum(total.mul_(EPS))
+        return top.div_(bottom).clamp_(-1, 1).view(items, q, others)
 
     def _weights(self, scores: Tensor, context: Fragments, part: slice, query: Fragments) -> Tensor:
         """Return softmax weights, each query fragment's up to a factor of its own."""

@@ -200,6 +200,8 @@ def _score_block(
     if not seen or not said:
         return torch.zeros(shape, dtype=dtype, device=like.device)
     pairs = [(image, text) for text in said for image in seen]
+    # The largest first, so that no thread is left with one while the others have nothing to do.
+    pairs.sort(key=lambda pair: -pair[0].fragments * pair[1].fragments)
     scores = torch.empty(shape, dtype=dtype, device=like.device)
 
     def work(pair: tuple[_Prepared, _Prepared]) -> None:

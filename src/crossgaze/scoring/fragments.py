@@ -12,7 +12,7 @@ then runs along contiguous memory, and a small slice of it at a time stays in th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,7 +24,7 @@ from crossgaze.models.cross_attention import Direction
 from crossgaze.models.encoded import Encoded
 from crossgaze.scoring.kernel import HALF
 
-SLICE = 1 << 17  # scores worked on at once: half a megabyte of float32, what a core's cache holds
+SLICE = 3 << 16  # scores worked on at once: under a megabyte of float32, so that caches hold them
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,12 @@ class Fragments:
 
     @cached_property
     def gram(self) -> Tensor:
-        """(items, count, count) inner products within each item; made once, when first wanted."""
-        return self.fragments @ self.fragments.transpose(1, 2)
+        """(items, count + 1, count) inner products within each item, and a row of ones below.
+
+        Made once, when first wanted.
+        """
+        x = self.fragments
+        return torch.cat([x @ x.transpose(1, 2), x.new_ones(len(x), 1, x.shape[1])], dim=1)
 
     @cached_property
     def lengths(self) -> Tensor:
@@ -64,8 +68,8 @@ class Fragments:
         return lengths.T.contiguous()
 
 
-# Scores (C, c, q, I), which it may overwrite, with context items from C on and the query -> (C, I)
-Reduce = Callable[[Tensor, Fragments, slice, Fragments], Tensor]
+# Scores (C, c, q, I), which it may overwrite, a context tile and a query tile -> (C, I)
+Reduce = Callable[[Tensor, Fragments, Fragments], Tensor]
 
 
 class FragmentKernel:
@@ -93,31 +97,20 @@ class FragmentKernel:
     def score(self, images: Fragments, texts: Fragments) -> Tensor:
         """Return (images, texts) scores."""
         if "t-i" not in self.ways:
-            return self._one_way("i-t", _multiply(texts, images), texts, images).T
+            return self.ways["i-t"](_multiply(texts, images), texts, images).T
         scores = _multiply(images, texts)  # (images, k, n, texts)
         if "i-t" not in self.ways:
-            return self._one_way("t-i", scores, images, texts)
+            return self.ways["t-i"](scores, images, texts)
         # Turning the scores round is much cheaper than a second product. Always a copy: reductions
         # overwrite, and `contiguous` would give what it got where sizes are 1.
         turned = scores.permute(3, 2, 1, 0).clone(memory_format=torch.contiguous_format)
-        ahead = self._one_way("t-i", scores, images, texts)
-        return ahead + self._one_way("i-t", turned, texts, images).T
+        ahead = self.ways["t-i"](scores, images, texts)
+        return ahead + self.ways["i-t"](turned, texts, images).T
 
     def numbers(self, regions: int, words: int) -> int:
         """Hold the scores, in both directions if both count, and a few slices."""
         scores = regions * words
         return len(self.ways) * scores + 4 * min(SLICE, scores)
-
-    def _one_way(
-        self, direction: Direction, scores: Tensor, context: Fragments, query: Fragments
-    ) -> Tensor:
-        """Reduce (C, c, q, I) scores to (C, I), a slice of the context at a time."""
-        items, size = scores.shape[0], max(SLICE // scores[0].numel(), 1)
-        reduce, parts = self.ways[direction], []
-        for start in range(0, items, size):
-            part = slice(start, start + size)
-            parts.append(reduce(scores[part], context, part, query))
-        return torch.cat(parts)
 
 
 def _prepare(side: Encoded, *, first: bool) -> Fragments:
@@ -135,6 +128,13 @@ def _multiply(context: Fragments, query: Fragments) -> Tensor:
     return scores.view(context.items, context.count, query.count, query.items)
 
 
-def best_fragments(scores: Tensor, context: Fragments, part: slice, query: Fragments) -> Tensor:
+def slices(scores: Tensor) -> Iterator[slice]:
+    """Cut (C, c, q, I) scores along the context's items into parts of about SLICE numbers."""
+    items, size = len(scores), max(SLICE // scores[0].numel(), 1)
+    for start in range(0, items, size):
+        yield slice(start, min(start + size, items))
+
+
+def best_fragments(scores: Tensor, context: Fragments, query: Fragments) -> Tensor:
     """Reduce by Sum-Max: each query fragment's best context fragment, summed; eqs. 9-10 of SCAN."""
     return scores.amax(1).sum(1)  # (C, c, q, I) -> (C, q, I) -> (C, I)

@@ -114,12 +114,12 @@ class _EveryPair(torch.autograd.Function):
             torch.zeros_like(tensor) if tensor is not None and needed else None
             for tensor, needed in zip(tensors, wanted, strict=True)
         ]
-        pairs = grad.nonzero()  # (P, 2)
         sides = (
             Encoded(tensors[0], tensors[1], image_counts),
             Encoded(tensors[2], tensors[3], text_counts),
         )
-        for part in torch.split(pairs, _block(*sides)):
+        pairs = grad.nonzero()  # (P, 2)
+        for part in torch.split(pairs, _block(*sides)) if len(pairs) else ():
             _add_gradients(model, sides, part, grad[part[:, 0], part[:, 1]], tensors, grads)
         return (None, *grads)
 
@@ -132,12 +132,19 @@ def _add_gradients(
     tensors: list[Tensor | None],
     grads: list[Tensor | None],
 ) -> None:
-    """Add what some pairs contribute to the gradients of vectors, fragments and parameters."""
+    """Add what some pairs contribute to the gradients of vectors, fragments and parameters.
+
+    Args:
+        model: whose similarity.
+        sides: all images and all sentences.
+        pairs: (P, 2) image and sentence of each pair.
+        grad: (P,) derivative with respect to the pairs' scores.
+        tensors: vectors and fragments of both sides, and parameters.
+        grads: their gradients, added to.
+    """
     rows = (pairs[:, 0], pairs[:, 0], pairs[:, 1], pairs[:, 1])
     with torch.enable_grad():
-        images, texts = (
-            _select(side, row, leaves=True) for side, row in zip(sides, rows[::2], strict=True)
-        )
+        images, texts = _leaves(sides[0], pairs[:, 0]), _leaves(sides[1], pairs[:, 1])
         scores = model.pair_similarity(images, texts)
         chosen = [images.vectors, images.fragments, texts.vectors, texts.fragments]
         inputs = [
@@ -160,7 +167,21 @@ def _add_gradients(
             total += part
 
 
-def _select(side: Encoded, rows: Tensor, *, leaves: bool = False) -> Encoded:
+def _leaves(side: Encoded, rows: Tensor) -> Encoded:
+    """Return some rows of a side, cut to the longest of them, to be derived by."""
+    counts = side.counts[rows]
+    width = int(counts.max())
+
+    def pick(part: Tensor | None) -> Tensor | None:
+        if part is None:
+            return None
+        chosen = part[rows] if part.ndim == 2 else part[:, :width][rows]
+        return chosen.detach().requires_grad_()
+
+    return Encoded(pick(side.vectors), pick(side.fragments), counts)
+
+
+def _select(side: Encoded, rows: Tensor) -> Encoded:
     """Return some rows of a side, cut to the longest of them."""
     counts = side.counts[rows]
     width = int(counts.max()) if len(counts) else 1
@@ -169,8 +190,7 @@ def _select(side: Encoded, rows: Tensor, *, leaves: bool = False) -> Encoded:
         if part is None:
             return None
         # index_select and not brackets: its backward pass adds rows and does not sort them.
-        chosen = (part if part.ndim == 2 else part[:, :width]).index_select(0, rows)
-        return chosen.detach().requires_grad_() if leaves else chosen
+        return (part if part.ndim == 2 else part[:, :width]).index_select(0, rows)
 
     return Encoded(pick(side.vectors), pick(side.fragments), counts)
 
