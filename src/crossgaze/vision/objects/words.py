@@ -2,8 +2,8 @@
 
 A phrase's noun is its last word that is a word, in the singular where the singular is known
 ("two dogs" -> dog); its attributes are the words before it that are not determiners, numbers,
-prepositions and the like, and that describe more often than they are described ("a red tennis
-ball" -> red, tennis). A word counts if it does so in at least `least` phrases with a box.
+prepositions and the like ("a red tennis ball" -> red, tennis). A word is one or the other, as it
+is used more often: "in black" makes black no noun. It counts from `least` phrases with a box on.
 
 Which phrases teach what:
 
@@ -125,7 +125,14 @@ def collect_words(images: Iterable[EntityImage], least: int = 20) -> Words:
     heads: Counter[str] = Counter()
     for word, count in last.items():
         heads[singular(word, last)] += count
-    nouns = [w for w, n in heads.most_common() if n >= least and w not in EMPTY]
+    folded: Counter[str] = Counter()
+    for word, count in before.items():
+        folded[singular(word, heads)] += count
+    nouns = [
+        word
+        for word, count in heads.most_common()
+        if count >= least and word not in EMPTY and count >= folded[word]
+    ]
     attributes = [
         word
         for word, count in before.most_common()
