@@ -100,7 +100,8 @@ def test_it_learns_one_photograph_by_heart():
     model.eval()
     found = model.propose(taps)
     assert iou(found.boxes[0, :1], box).item() > 0.7
-    judged = model.judge(found.finest, head, found.boxes[:, :1])
+    far = torch.tensor([[[0.8, 0.0, 1.0, 0.1]]])
+    judged = model.judge(found.finest, head, torch.cat([found.boxes[:, :1], far], 1))
     assert judged.nouns[0, 0].argmax() == 1
     assert judged.attributes[0, 0].argmax() == 0
-    assert judged.quality[0, 0, 0] > 0
+    assert judged.quality[0, 0, 0] > judged.quality[0, 1, 0]

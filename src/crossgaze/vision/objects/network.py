@@ -58,8 +58,8 @@ class NetworkConfig:
         (0.46, 0.63, 0.86),
     )
     ratios: tuple[float, ...] = (0.5, 1.0, 2.0)
-    first: int = 1000
-    overlap: float = 0.8
+    first: int = 1500
+    overlap: float = 0.7
     proposals: int = 250
     bins: int = 5
     hidden: int = 512
@@ -106,7 +106,7 @@ class RegionNetwork(nn.Module):
             self.register_buffer(f"scale{number}", torch.ones(channels))
         self.lateral = nn.ModuleList(nn.Conv2d(c, wide, 1) for c in CHANNELS)
         self.smooth = nn.ModuleList(nn.Conv2d(wide, wide, 3, padding=1) for _ in CHANNELS)
-        self.tower = nn.ModuleList(nn.Conv2d(wide, wide, 1) for _ in CHANNELS)
+        self.tower = nn.ModuleList(nn.Conv2d(wide, wide, 3, padding=1) for _ in CHANNELS)
         each = [len(sides) * len(config.ratios) for sides in config.sides]
         self.predict = nn.ModuleList(nn.Conv2d(wide, 5 * count, 1) for count in each)
         found = [

@@ -60,12 +60,12 @@ class TrainConfig:
     out: Path = Path("runs/regions-objects")
     network: NetworkConfig = field(default_factory=NetworkConfig)
     selection: SelectionConfig = field(default_factory=SelectionConfig)
-    epochs: int = 4
+    epochs: int = 5
     batch: int = 8
     rate: float = 1e-3
     decay: float = 0.02
-    first: int = 500
-    proposals: int = 128
+    first: int = 700
+    proposals: int = 160
     least: int = 20
     seed: int = 0
     device: str = "cpu"
@@ -73,9 +73,9 @@ class TrainConfig:
 
 LOSS_WEIGHTS = {
     "objectness": 1.0,
-    "proposal box": 4.0,
+    "proposal box": 8.0,
     "quality": 4.0,
-    "box": 2.0,
+    "box": 4.0,
     "noun": 0.5,
     "attribute": 0.25,
 }
