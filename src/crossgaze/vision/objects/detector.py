@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from crossgaze import __version__
 from crossgaze.config import build, to_dict
 from crossgaze.errors import FileFormatError, InputError
-from crossgaze.files import write_json
+from crossgaze.files import write_atomically, write_json
 from crossgaze.vision.backbones import load_backbone
 from crossgaze.vision.backbones.base import read_weights
 from crossgaze.vision.backbones.efficientnet_lite import EfficientNetLite
@@ -206,12 +206,12 @@ class ObjectDetector(nn.Module):
 
     def save(self, folder: str | Path) -> None:
         """Write `config.json` and the trained parts, 16-bit, as `weights.safetensors`."""
-        from safetensors.torch import save_file
+        from safetensors.torch import save
 
         out = Path(folder)
         out.mkdir(parents=True, exist_ok=True)
         weights = {k: v.half().contiguous() for k, v in self.network.state_dict().items()}
-        save_file(weights, out / "weights.safetensors", metadata={"format": "pt"})
+        write_atomically(out / "weights.safetensors", save(weights, metadata={"format": "pt"}))
         head = {"format": FORMAT, "version": VERSION, "crossgaze": __version__}
         head |= {"backbone": self.taps.backbone.name, "network": to_dict(self.network.config)}
         head |= {"selection": to_dict(self.selection), "words": to_dict(self.words)}

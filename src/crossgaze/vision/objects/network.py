@@ -195,9 +195,8 @@ class RegionNetwork(nn.Module):
             head: (B, 1280, h', w'), the backbone's last map.
             boxes: (B, n, 4), inside the photograph.
         """
-        batch, count = boxes.shape[:2]
-        near = roi_align(finest, boxes, self.config.bins).view(batch, count, -1)
-        pooled = roi_align(head, boxes, 1, samples=4).view(batch, count, HEAD)
+        near = roi_align(finest, boxes, self.config.bins).flatten(2)  # (B, n, bins^2 width)
+        pooled = roi_align(head, boxes, 1, samples=4).squeeze(2)  # (B, n, 1280)
         whole = head.mean((2, 3)).unsqueeze(1)  # (B, 1, 1280)
         drop = self.config.dropout if self.training else 0.0
         x = self.from_bins(near) + self.from_head(F.dropout(pooled, drop, self.training))
