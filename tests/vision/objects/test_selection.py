@@ -6,7 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossgaze.vision.objects.boxes import iou
-from crossgaze.vision.objects.selection import SelectionConfig, choose, fit_shared
+from crossgaze.vision.objects.selection import (
+    SelectionConfig,
+    blended,
+    choose,
+    fit_blend,
+    fit_shared,
+)
 
 
 def some(seed, count):
@@ -83,3 +89,21 @@ def test_the_fitted_curve_rises_with_the_threshold():
     (low, _), (high, width) = (fit_shared(boxes, [thing] * 20, t) for t in (0.5, 0.7))
     assert 0 < low < high < 1
     assert width >= 0.01
+
+
+def test_without_a_fit_the_second_stage_is_taken_at_its_word():
+    boxes, quality = some(2, 4)
+    logits = quality.logit()
+    found = blended(logits, torch.randn(1, 4, dtype=torch.float64), boxes, SelectionConfig())
+    torch.testing.assert_close(found, quality)
+
+
+def test_the_blend_is_found_again():
+    """Truth drawn from a known blend: the fit gives its probabilities back."""
+    torch.manual_seed(0)
+    known = torch.randn(20_000, 6)
+    known[:, -1] = 1
+    matrix = torch.tensor([[1.0, 0, 0, 0.5, 0, -1], [0, 0.5, 0, 0, 1, 0], [0, 0, 2, 0, 0, 1]])
+    chance = (known @ matrix.T).sigmoid()
+    found = torch.tensor(fit_blend(known, (torch.rand_like(chance) < chance).float()))
+    assert ((known @ found.T).sigmoid() - chance).abs().mean() < 0.02

@@ -23,12 +23,12 @@ XML = (
 
 @pytest.fixture
 def config(tmp_path):
-    """Three training photographs, of which one has no annotation."""
+    """Three training photographs, of which one has no annotation, and one for dev."""
     flickr8k, entities = tmp_path / "flickr8k", tmp_path / "entities"
     (flickr8k / "images").mkdir(parents=True)
     for part in ("Annotations", "Sentences"):
         (entities / part).mkdir(parents=True)
-    names = ["1_a.jpg", "2_b.jpg", "3_c.jpg"]
+    names = ["1_a.jpg", "2_b.jpg", "3_c.jpg", "4_d.jpg"]
     rng = np.random.default_rng(0)
     for name in names:
         pixels = rng.integers(0, 256, (50, 100, 3), dtype=np.uint8)
@@ -39,7 +39,8 @@ def config(tmp_path):
             line = "[/EN#1/animals A brown dog] runs .\n"
             (entities / "Sentences" / f"{number}.txt").write_text(line)
     (flickr8k / "Flickr8k.token.txt").write_text("".join(f"{n}#0\tA dog .\n" for n in names))
-    (flickr8k / "Flickr_8k.trainImages.txt").write_text("\n".join(names))
+    (flickr8k / "Flickr_8k.trainImages.txt").write_text("\n".join(names[:3]))
+    (flickr8k / "Flickr_8k.devImages.txt").write_text("4_d.jpg")
     (tmp_path / "run").mkdir()
     return TrainConfig(
         flickr8k, entities, tmp_path / "run", network=NETWORK, epochs=3, batch=2, least=2

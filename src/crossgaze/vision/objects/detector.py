@@ -31,7 +31,7 @@ from crossgaze.vision.backbones.base import read_weights
 from crossgaze.vision.backbones.efficientnet_lite import EfficientNetLite
 from crossgaze.vision.objects.boxes import inside
 from crossgaze.vision.objects.network import HEAD, Judged, NetworkConfig, RegionNetwork
-from crossgaze.vision.objects.selection import SelectionConfig, choose
+from crossgaze.vision.objects.selection import SelectionConfig, blended, choose
 from crossgaze.vision.objects.taps import Taps
 from crossgaze.vision.objects.words import Words
 
@@ -73,7 +73,9 @@ class Candidates:
     """What the two stages give before the choice: boxes, probabilities, and maps to pool from."""
 
     boxes: Tensor  # (B, n, 4)
-    quality: Tensor  # (B, n, 3)
+    quality: Tensor  # (B, n, 3) probabilities
+    logits: Tensor  # (B, n, 3), the second stage's own
+    scores: Tensor  # (B, n), the first stage's
     valid: Tensor  # (B, n)
     finest: Tensor  # (B, width, h, w)
     head: Tensor  # (B, 1280, h', w')
@@ -152,7 +154,10 @@ class ObjectDetector(nn.Module):
         head = self.taps.head(maps[-1])
         found = self.network.propose(maps)
         judged = self.network.judge(found.finest, head, found.boxes)
-        return Candidates(judged.boxes, judged.quality.sigmoid(), found.valid, found.finest, head)
+        quality = blended(judged.quality, found.scores, judged.boxes, self.selection)
+        return Candidates(
+            judged.boxes, quality, judged.quality, found.scores, found.valid, found.finest, head
+        )
 
     @torch.inference_mode()
     def pool(

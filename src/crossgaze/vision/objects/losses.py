@@ -19,6 +19,7 @@ POSITIVE = 0.5  # IoU of an anchor with a box that it is moved to
 BEST = 6  # anchors that every box has, whatever their IoU
 EACH = 8.0  # the weight of a box, shared by its anchors; an anchor without a box weighs 1
 HULL = 0.5  # the weight of a box around several, against an annotated one
+SETTING = 4.0  # the weight of a setting's nouns, against a region's
 NEAR = 0.4  # IoU of a proposal with the box that the second stage moves it to
 
 
@@ -65,6 +66,19 @@ def proposal_loss(found: Proposals, anchors: Tensor, wanted: list[Target]) -> tu
     return score / max(count, 1), box / max(count, 1) / EACH
 
 
+@torch.no_grad()
+def qualities(boxes: Tensor, target: Target) -> Tensor:
+    """Return what the qualities of boxes (n, 4) should be, (n, 3), see `network.QUALITIES`."""
+    found = boxes.new_zeros(len(boxes), 3)
+    if target.own:
+        best = iou(boxes, target.boxes[: target.own]).max(1).values
+        found[:, 0], found[:, 1] = best >= 0.5, best >= 0.7
+    if len(target.phrases):
+        covers = (iou(boxes, target.phrases) >= 0.5).to(boxes.dtype)  # (n, k)
+        found[:, 2] = (covers @ target.named).clamp(max=1)
+    return found
+
+
 def judge_loss(
     found: Judged, proposed: Tensor, valid: Tensor, wanted: list[Target]
 ) -> dict[str, Tensor]:
@@ -81,46 +95,37 @@ def judge_loss(
     """
     zero = found.quality.sum() * 0
     total = dict.fromkeys(("quality", "box", "noun", "attribute"), zero)
-    moved = named = described = 0.0
+    count = {"quality": float(valid.sum()), "box": 0.0, "noun": 0.0, "attribute": 0.0}
+
+    def add(name: str, loss: Tensor, number: float) -> None:
+        total[name] = total[name] + loss.sum()
+        count[name] += number
+
     for row, target in enumerate(wanted):
-        boxes, live = found.boxes[row], valid[row].to(zero.dtype)
-        quality = torch.zeros_like(found.quality[row])  # (n, 3)
-        if len(target.boxes):
-            with torch.no_grad():
-                overlap = iou(boxes, target.boxes[: max(target.own, 1)])  # (n, own)
-                best, number = overlap.max(1)
-                quality[:, 0], quality[:, 1] = best >= 0.5, best >= 0.7
-                covers = (iou(boxes, target.phrases) >= 0.5).to(zero.dtype)  # (n, k)
-                quality[:, 2] = (covers @ target.named).clamp(max=1)
-                start, goal = iou(proposed[row], target.boxes).max(1)
-                near = (start >= NEAR) & valid[row]
-            gap = 1 - giou(boxes[near], target.boxes[goal[near]])
-            total["box"] = total["box"] + gap.sum()
-            moved += float(near.sum())
-            good = ((best >= 0.5) & valid[row]).nonzero().squeeze(1)
-            for name, logits, labels in (
-                ("noun", found.nouns[row], target.nouns),
-                ("attribute", found.attributes[row], target.attributes),
-            ):
-                if not target.own:
-                    continue
-                aim = labels[number[good]]  # (g, words)
-                loss = -(aim * logits[good].log_softmax(-1)).sum(-1)
-                total[name] = total[name] + loss.sum()
-                known = float((aim.sum(-1) > 0).sum())
-                named, described = (
-                    (named + known, described) if name == "noun" else (named, described + known)
-                )
+        boxes, real = found.boxes[row], valid[row]
+        truth = qualities(boxes, target)
+        raw = F.binary_cross_entropy_with_logits(found.quality[row], truth, reduction="none")
+        add("quality", raw[real], 0)
         if target.setting.sum() > 0:
-            total["noun"] = (
-                total["noun"] - (target.setting * found.nouns[row, -1].log_softmax(-1)).sum() * 4
-            )
-            named += 4
-        raw = F.binary_cross_entropy_with_logits(found.quality[row], quality, reduction="none")
-        total["quality"] = total["quality"] + (raw * live.unsqueeze(-1)).sum()
-    return {
-        "quality": total["quality"] / valid.sum().clamp(1),
-        "box": total["box"] / max(moved, 1),
-        "noun": total["noun"] / max(named, 1),
-        "attribute": total["attribute"] / max(described, 1),
-    }
+            add("noun", SETTING * _word_loss(found.nouns[row, -1:], target.setting), SETTING)
+        if not len(target.boxes):
+            continue
+        start, goal = iou(proposed[row], target.boxes).max(1)
+        near = (start >= NEAR) & real
+        add("box", 1 - giou(boxes[near], target.boxes[goal[near]]), float(near.sum()))
+        if not target.own:
+            continue
+        best, number = iou(boxes.detach(), target.boxes[: target.own]).max(1)
+        good = (best >= 0.5) & real
+        for name, logits, labels in (
+            ("noun", found.nouns[row], target.nouns),
+            ("attribute", found.attributes[row], target.attributes),
+        ):
+            aim = labels[number[good]]  # (g, words), rows of 0 where no caption says
+            add(name, _word_loss(logits[good], aim), float((aim.sum(-1) > 0).sum()))
+    return {name: total[name] / max(count[name], 1.0) for name in total}
+
+
+def _word_loss(logits: Tensor, shares: Tensor) -> Tensor:
+    """Cross entropy with shares of words, (n, words) -> (n,); 0 where there are none."""
+    return -(shares * logits.log_softmax(-1)).sum(-1)

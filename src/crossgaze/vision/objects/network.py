@@ -58,9 +58,9 @@ class NetworkConfig:
         (0.46, 0.63, 0.86),
     )
     ratios: tuple[float, ...] = (0.5, 1.0, 2.0)
-    first: int = 1500
+    first: int = 1000
     overlap: float = 0.7
-    proposals: int = 250
+    proposals: int = 300
     bins: int = 5
     hidden: int = 512
     nouns: int = 1

@@ -17,9 +17,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from crossgaze.vision.objects.boxes import iou
+from crossgaze.vision.objects.boxes import area, iou
 
 
 @dataclass(frozen=True)
@@ -31,12 +32,64 @@ class SelectionConfig:
         weights: of covering a box at IoU 0.5, at 0.7, and of being named.
         shared_50: middle and width of the logistic curve c at IoU 0.5.
         shared_70: the same at IoU 0.7.
+        blend: (3, 6), how each quality follows from what both stages say, see `blended`.
     """
 
     count: int = 36
     weights: tuple[float, float, float] = (1.0, 0.5, 0.5)
     shared_50: tuple[float, float] = (0.55, 0.08)
     shared_70: tuple[float, float] = (0.72, 0.06)
+    blend: tuple[tuple[float, ...], ...] = (
+        (1.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+        (0.0, 1.0, 0.0, 0.0, 0.0, 0.0),
+        (0.0, 0.0, 1.0, 0.0, 0.0, 0.0),
+    )
+
+
+def evidence(quality: Tensor, scores: Tensor, boxes: Tensor) -> Tensor:
+    """What is known of a box, (..., 6): its three qualities, objectness, size, and 1.
+
+    Args:
+        quality: (..., 3) logits of the second stage.
+        scores: (...) logits of the first.
+        boxes: (..., 4).
+    """
+    size = area(boxes).clamp(min=1e-6).log()
+    return torch.cat([quality, torch.stack([scores, size, torch.ones_like(size)], -1)], -1)
+
+
+def blended(quality: Tensor, scores: Tensor, boxes: Tensor, config: SelectionConfig) -> Tensor:
+    """Return the probabilities (..., 3) that the choice works with: logistic in the evidence.
+
+    The second stage has seen the training photographs' boxes and trusts itself too much; the fit on
+    photographs that it has not seen (`fit_blend`) sets that right and weighs in the first stage.
+    """
+    matrix = quality.new_tensor(config.blend)  # (3, 6)
+    return (evidence(quality, scores, boxes) @ matrix.T).sigmoid()
+
+
+def fit_blend(known: Tensor, truth: Tensor) -> tuple[tuple[float, ...], ...]:
+    """Fit `SelectionConfig.blend` by logistic regression.
+
+    Args:
+        known: (n, 6), `evidence` of many boxes of photographs that were not trained on.
+        truth: (n, 3), what the qualities should have been, 0 to 1.
+    """
+    scale = known.std(0).clamp(min=1e-3)
+    scale[-1] = 1
+    matrix = torch.zeros(3, known.shape[1], requires_grad=True)
+    step = torch.optim.LBFGS([matrix], max_iter=100, line_search_fn="strong_wolfe")
+
+    def loss() -> Tensor:
+        step.zero_grad()
+        out = F.binary_cross_entropy_with_logits((known / scale) @ matrix.T, truth)
+        out = out + 1e-5 * matrix.square().sum()
+        out.backward()  # type: ignore[no-untyped-call]
+        return out
+
+    step.step(loss)  # type: ignore[no-untyped-call]
+    found = (matrix.detach() / scale).tolist()
+    return tuple(tuple(round(value, 4) for value in row) for row in found)
 
 
 def choose(

@@ -25,10 +25,10 @@ from crossgaze.errors import InputError
 from crossgaze.evaluation.coverage import Annotated, annotated
 from crossgaze.vision.backbones.efficientnet_lite import EfficientNetLite
 from crossgaze.vision.objects.detector import ObjectDetector
-from crossgaze.vision.objects.losses import judge_loss, proposal_loss
+from crossgaze.vision.objects.losses import judge_loss, proposal_loss, qualities
 from crossgaze.vision.objects.network import NetworkConfig, RegionNetwork
 from crossgaze.vision.objects.samples import View, read_views, second_views
-from crossgaze.vision.objects.selection import SelectionConfig, fit_shared
+from crossgaze.vision.objects.selection import SelectionConfig, evidence, fit_blend, fit_shared
 from crossgaze.vision.objects.taps import TapCache, Taps, cache_taps
 from crossgaze.vision.objects.targets import Target, targets
 from crossgaze.vision.objects.words import Words, collect_words
@@ -43,7 +43,7 @@ class TrainConfig:
         entities: the zip or folder of Flickr30k Entities.
         out: where cache, state, log and weights go.
         network: its sizes; the numbers of nouns and attributes come from the phrases.
-        selection: how the trained model chooses; its curves are fitted when training is done.
+        selection: how the trained model chooses; what is fitted comes from the dev photographs.
         epochs: passes over the training photographs.
         batch: photographs a step.
         rate: Adam's step at its largest; it rises over the first 200 steps and falls to 0.
@@ -142,26 +142,34 @@ def train(
     return model.eval()
 
 
-@torch.inference_mode()
-def finish(config: TrainConfig, model: RegionNetwork, images: int = 500) -> ObjectDetector:
-    """Fit the curves of the selection on training photographs and put the parts together.
+def finish(config: TrainConfig, model: RegionNetwork) -> ObjectDetector:
+    """Fit what the choice needs on the dev photographs and put the parts together.
 
     Args:
         config: of the training.
         model: what `train` gave.
-        images: training photographs to fit on.
     """
-    split, words = read_split(config.flickr8k, config.entities, "train", config.least)
-    cache = TapCache.open(config.out / "taps" / "train0")
+    _, words = read_split(config.flickr8k, config.entities, "train", config.least)
+    split, _ = read_split(config.flickr8k, config.entities, "dev")
     detector = ObjectDetector(EfficientNetLite.pretrained(), model, words).to(config.device)
-    boxes, things = [], []
-    for row in range(min(images, len(cache))):
-        found = detector.candidates(cache.batch([row], torch.device(config.device)))
-        boxes.append(found.boxes[0][found.valid[0]].cpu())
-        things.append(torch.from_numpy(split.wanted[row].boxes))
-    with torch.inference_mode(False):
-        half, most = (fit_shared(boxes, things, t) for t in (0.5, 0.7))
-    detector.selection = replace(config.selection, shared_50=half, shared_70=most)
+    views = [View(image) for image in split.images]
+    pixels = read_views(views, config.flickr8k / "images", config.network.size)
+    cache = cache_taps(detector.taps, pixels, len(views), config.out / "taps" / "dev0")
+    wanted = targets(split.wanted, views, words)
+    boxes, things, known, truth = [], [], [], []
+    for row, target in enumerate(wanted):
+        with torch.inference_mode():
+            found = detector.candidates(cache.batch([row], torch.device(config.device)))
+            real = found.valid[0]
+            boxes.append(found.boxes[0][real].cpu())
+            things.append(target.boxes[: target.own])
+            truth.append(qualities(boxes[-1], target))
+            proof = evidence(found.logits[0], found.scores[0], found.boxes[0])
+            known.append(proof[real].cpu())
+    half, most = (fit_shared(boxes, things, t) for t in (0.5, 0.7))
+    blend = fit_blend(torch.cat(known).clone(), torch.cat(truth).clone())
+    chosen = replace(config.selection, shared_50=half, shared_70=most, blend=blend)
+    detector.selection = chosen
     return detector
 
 
