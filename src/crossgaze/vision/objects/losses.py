@@ -18,7 +18,7 @@ from crossgaze.vision.objects.targets import Target
 POSITIVE = 0.5  # IoU of an anchor with a box that it is moved to
 BEST = 6  # anchors that every box has, whatever their IoU
 EACH = 8.0  # the weight of a box, shared by its anchors; an anchor without a box weighs 1
-HULL = 0.5  # the weight of a box around several, against an annotated one
+HULL = 0.25  # the weight of a box around several, against an annotated one
 SETTING = 4.0  # the weight of a setting's nouns, against a region's
 NEAR = 0.4  # IoU of a proposal with the box that the second stage moves it to
 
@@ -56,10 +56,12 @@ def proposal_loss(found: Proposals, anchors: Tensor, wanted: list[Target]) -> tu
         share = (weights * EACH / number[rows].bincount(minlength=len(weights)).clamp(1))[mine]
         with torch.no_grad():
             overlap = iou(decoded, target.boxes)  # (A, n)
-            quality = torch.zeros_like(logits)
+            best = overlap.max(1).values
+            # An anchor that found a box it was not asked for is taught how well it did, too: else
+            # nothing would rank it among those that were.
+            quality = torch.where(best >= POSITIVE, best, 0.0)
             quality[rows] = overlap[rows, mine]
-            # An anchor that found a box it was not asked for is neither right nor wrong.
-            counts = (overlap.max(1).values < POSITIVE).to(logits.dtype)
+            counts = torch.ones_like(logits)
             counts[rows] = share
         score = score + (quality_focal(logits, quality) * counts).sum()
         box = box + ((1 - giou(decoded[rows], target.boxes[mine])) * share).sum()
