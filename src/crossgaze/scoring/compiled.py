@@ -22,7 +22,7 @@ from torch import Tensor
 
 from crossgaze.models.cross_attention import LEAK, FeatureNorm, Focal
 
-WORTH = 1 << 20  # scores of a tile
+WORTH = 1 << 18  # scores of a tile
 NARROWEST = 16  # items of the query; with fewer, most lanes of the processor would stay empty
 FOCALS: dict[Focal | None, int] = {None: 0, "equal": 1, "prob": 2}
 LEAKS: dict[FeatureNorm, float] = {"l2norm": 1.0, "clipped_l2norm": LEAK}
