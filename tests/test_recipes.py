@@ -11,14 +11,22 @@ import yaml
 from crossgaze.cli import parse
 from crossgaze.config import load_recipe
 from crossgaze.vision.extract import ExtractConfig
+from crossgaze.vision.objects.training import TrainConfig
 
 ROOT = Path(__file__).parents[1]
 RECIPES = sorted((ROOT / "recipes").glob("extract-*.yaml"))
 
 
-def test_there_are_recipes_and_no_other_kind_yet():
+def test_there_are_recipes_and_no_other_kind_than_these():
     assert [path.name for path in RECIPES] == ["extract-dan-resnet152.yaml", "extract-default.yaml"]
-    assert sorted((ROOT / "recipes").iterdir()) == RECIPES
+    regions = ROOT / "recipes" / "regions-objects.yaml"
+    assert sorted((ROOT / "recipes").iterdir()) == [*RECIPES, regions]
+
+
+def test_the_recipe_of_the_region_model_is_its_defaults():
+    path = ROOT / "recipes" / "regions-objects.yaml"
+    assert load_recipe(TrainConfig, path) == TrainConfig()
+    assert f"python tools/train_objects.py recipes/{path.name}" in path.read_text()
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)

@@ -1,0 +1,1 @@
+"""Measures of what is built, with the counting rules stated."""

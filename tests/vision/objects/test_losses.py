@@ -1,0 +1,109 @@
+"""Losses: by hand where that is possible, else that they fall to 0 where they should."""
+
+import math
+
+import pytest
+import torch
+
+from crossgaze.vision.objects.anchors import level_anchors
+from crossgaze.vision.objects.losses import assign, judge_loss, proposal_loss, quality_focal
+from crossgaze.vision.objects.network import Judged, Proposals
+from crossgaze.vision.objects.targets import Target
+
+BOX = [0.1, 0.1, 0.5, 0.5]
+
+
+def asked(boxes=(BOX,), own=1):
+    return Target(
+        boxes=torch.tensor(boxes).view(-1, 4),
+        own=own,
+        phrases=torch.tensor(boxes).view(-1, 4)[:own],
+        named=torch.full((own,), 0.6),
+        nouns=torch.eye(3)[:own],
+        attributes=torch.zeros(own, 2),
+        setting=torch.zeros(3),
+    )
+
+
+def test_quality_focal_by_hand():
+    """p = 0.5, q = 0.8: 0.09 ln 2, whatever q is in the cross entropy of one half."""
+    found = quality_focal(torch.tensor([0.0]), torch.tensor([0.8]))
+    torch.testing.assert_close(found, torch.tensor([0.09 * math.log(2)]))
+
+
+def test_every_box_has_anchors_and_no_anchor_two():
+    anchors = level_anchors(8, [0.2], [1.0])
+    boxes = torch.tensor([[0.4, 0.4, 0.6, 0.6], [0.0, 0.0, 0.02, 0.02]])  # one far too small
+    number = assign(anchors, boxes)
+    assert number.shape == (64,)
+    assert (number == 0).sum() >= 4
+    assert (number == 1).sum() == 6
+    assert number.min() == -1
+
+
+def proposals(logits, decoded):
+    empty = torch.zeros(1, 1, 1, 1)
+    none = torch.zeros(1, 0)
+    return Proposals(logits, decoded, empty, torch.zeros(1, 0, 4), none, none.bool())
+
+
+def test_right_boxes_with_right_scores_cost_nothing():
+    anchors = level_anchors(8, [0.4], [1.0])
+    number = assign(anchors, torch.tensor([BOX]))
+    decoded = torch.where(
+        (number == 0).unsqueeze(-1), torch.tensor(BOX), torch.tensor([0.8, 0.8, 0.9, 0.9])
+    ).unsqueeze(0)
+    logits = torch.where(number == 0, 12.0, -12.0).unsqueeze(0)
+    score, box = proposal_loss(proposals(logits, decoded), anchors, [asked()])
+    assert score.item() == pytest.approx(0, abs=1e-4)
+    assert box.item() == pytest.approx(0, abs=1e-4)
+    worse, _ = proposal_loss(proposals(-logits, decoded), anchors, [asked()])
+    assert worse > 10
+
+
+def test_a_photograph_without_boxes_teaches_only_that():
+    anchors = level_anchors(4, [0.4], [1.0])
+    found = proposals(torch.full((1, 16), -12.0), anchors.unsqueeze(0))
+    score, box = proposal_loss(found, anchors, [asked(boxes=(), own=0)])
+    assert score.item() == pytest.approx(0, abs=1e-4)
+    assert box.item() == 0
+
+
+def judged(boxes, quality, nouns):
+    count = boxes.shape[1]
+    return Judged(boxes, quality, nouns, torch.zeros(1, count, 2), torch.zeros(1, count, 4))
+
+
+def test_the_second_stage_by_hand():
+    """One proposal on the box, one elsewhere, and the whole photograph."""
+    boxes = torch.tensor([[BOX, [0.7, 0.7, 0.9, 0.9], [0.0, 0.0, 1.0, 1.0]]])
+    sure = torch.tensor([[[20.0, 20.0, math.log(0.6 / 0.4)], [-20.0] * 3, [-20.0] * 3]])
+    nouns = torch.tensor([[[20.0, 0, 0], [0.0, 0, 0], [0.0, 0, 0]]])
+    valid = torch.ones(1, 3, dtype=torch.bool)
+    found = judge_loss(judged(boxes, sure, nouns), boxes, valid, [asked()])
+    entropy = -(0.6 * math.log(0.6) + 0.4 * math.log(0.4))  # the least that 0.6 can cost
+    assert found["quality"].item() == pytest.approx(entropy / 3, abs=1e-4)
+    assert found["box"].item() == pytest.approx(0, abs=1e-5)
+    assert found["noun"].item() == pytest.approx(0, abs=1e-5)
+    assert found["attribute"].item() == 0
+
+
+def test_the_whole_photograph_learns_the_setting():
+    boxes = torch.tensor([[[0.0, 0.0, 1.0, 1.0]]])
+    target = asked(boxes=(), own=0)
+    target.setting[1] = 1
+    for noun, loss in ((1, 0.0), (2, 20.0)):
+        logits = torch.zeros(1, 1, 3)
+        logits[0, 0, noun] = 20
+        found = judge_loss(
+            judged(boxes, torch.full((1, 1, 3), -20.0), logits), boxes, boxes[..., 0] < 1, [target]
+        )
+        assert found["noun"].item() == pytest.approx(loss, abs=1e-3)
+
+
+def test_what_is_not_valid_costs_nothing():
+    boxes = torch.tensor([[[0.7, 0.7, 0.9, 0.9]] * 2])
+    wrong = torch.tensor([[[-20.0] * 3, [20.0] * 3]])
+    valid = torch.tensor([[True, False]])
+    found = judge_loss(judged(boxes, wrong, torch.zeros(1, 2, 3)), boxes, valid, [asked()])
+    assert found["quality"].item() == pytest.approx(0, abs=1e-4)
