@@ -1,13 +1,15 @@
 """Turn a folder of photographs into region features: one region store.
 
-Each photograph (JPEG, PNG, WebP, GIF, BMP, TIFF) becomes a grid of regions with boxes and features.
+Each photograph (JPEG, PNG, WebP, GIF, BMP, TIFF) becomes up to 36 regions that are objects, with
+boxes, nouns, attributes and features, by the region model that ships; or the cells of a grid.
 A run that was stopped goes on where it was; photographs that cannot be read are listed in
 OUT/report.json and the rest goes on.
 
 Examples:
   crossgaze extract photos/ regions/
-  crossgaze extract photos/ regions/ --grid 7 --backbone efficientnet-lite0
-  crossgaze extract photos/ regions/ --backbone microsoft/resnet-152 --grid 14 size=448
+  crossgaze extract photos/ regions/ --boxes detections.json       (your own detector's)
+  crossgaze extract photos/ regions/ --regions grid --grid 7 --backbone efficientnet-lite0
+  crossgaze extract photos/ regions/ --regions grid --backbone microsoft/resnet-152 --grid 14
   crossgaze extract photos/ part-1/ --shard 1/4      (then: crossgaze store merge part-* OUT)
 """
 
@@ -17,7 +19,7 @@ import argparse
 
 from crossgaze.cli.output import add_json, print_json, print_table, readable_bytes, say
 
-FLAGS = ("backbone", "weights", "grid", "size", "device", "batch")
+FLAGS = ("regions", "boxes", "detector", "backbone", "weights", "grid", "size", "device", "batch")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,6 +32,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         default=[],  # without it argparse calls them required
         help="any setting of ExtractConfig, such as fit=keep dtype=float32 workers=4",
+    )
+    parser.add_argument(
+        "--regions",
+        metavar="KIND",
+        help="objects (default), grid, or selective-search (extra)",
+    )
+    parser.add_argument(
+        "--boxes", metavar="FILE", help="boxes to take: COCO's JSON or bottom-up-attention's TSV"
+    )
+    parser.add_argument(
+        "--detector", metavar="FOLDER", help="another region model than the one that ships"
     )
     parser.add_argument("--recipe", metavar="FILE", help="settings from a YAML file")
     parser.add_argument(

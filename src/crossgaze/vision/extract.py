@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from crossgaze import __version__
@@ -27,10 +28,15 @@ from crossgaze.errors import InputError
 from crossgaze.files import write_json
 from crossgaze.threads import cores
 from crossgaze.vision.backbones import Backbone, load_backbone
-from crossgaze.vision.grid import grid_boxes
 from crossgaze.vision.listing import list_photos
+from crossgaze.vision.objects.detector import load_detector
 from crossgaze.vision.photos import MAX_PIXELS, Photo, read_photo
-from crossgaze.vision.pipeline import PixelBudget, extract_groups
+from crossgaze.vision.pipeline import GROUP, Group, PixelBudget, extract_groups
+from crossgaze.vision.sources.base import RegionSource
+from crossgaze.vision.sources.given import read_boxes
+from crossgaze.vision.sources.grid import GridSource
+from crossgaze.vision.sources.objects import REGIONS, BoxSource, ObjectSource
+from crossgaze.vision.sources.selective import SelectiveSearch
 
 FIELDS = ("counts", "boxes", "sizes", "stamps")
 
@@ -40,8 +46,11 @@ class ExtractConfig:
     """How photographs become regions.
 
     Args:
-        backbone: "efficientnet-lite2" (or 0, 1), "vgg19", a folder or Hub id of a transformers
-            backbone ("microsoft/resnet-152").
+        regions: "objects", what the region model finds; "grid", g x g cells; "selective-search".
+        detector: the region model that ships, "objects", or a folder with another.
+        boxes: a file of boxes to take instead: COCO's JSON, or bottom-up-attention's TSV.
+        backbone: of a grid: "efficientnet-lite2" (or 0, 1), "vgg19", a folder or Hub id of a
+            transformers backbone ("microsoft/resnet-152").
         weights: the weights file, for vgg19.
         grid: g; an image becomes g x g regions.
         size: input pixels; None takes one map cell a region, and an 8 x 8 map for g below 7.
@@ -54,6 +63,9 @@ class ExtractConfig:
         follow_links: whether symbolic links are followed, also out of the folder.
     """
 
+    regions: Literal["objects", "grid", "selective-search"] = "objects"
+    detector: str = "objects"
+    boxes: Path | None = None
     backbone: str = "efficientnet-lite2"
     weights: Path | None = None
     grid: int = 6
@@ -77,11 +89,14 @@ class ExtractConfig:
             if value is not None and not low <= value <= high:
                 raise InputError(f"{name}: got {value}, wanted {low} to {high}")
         for name, text, known in (
+            ("regions", self.regions, ("objects", "grid", "selective-search")),
             ("fit", self.fit, ("stretch", "keep")),
             ("dtype", self.dtype, ("float16", "float32")),
         ):
             if text not in known:
                 raise InputError(f"{name}: got {text!r}, wanted {' or '.join(known)}")
+        if self.regions != "grid" and (self.size is not None or self.fit != "stretch"):
+            raise InputError("size, fit: are a grid's; the region model takes its own size")
 
 
 @dataclass(frozen=True)
@@ -187,27 +202,17 @@ def extract(
     listing = list_photos(photos, follow_links=config.follow_links)
     names = [name for name in listing.names if name in shard]
     device = _device(config.device)
-    model = (backbone or load_backbone(config.backbone, config.weights)).to(device).eval()
-    size = config.size or model.stride * (config.grid if config.grid >= 7 else 8)
-    if size % model.stride:
-        # Else the last cells of the map would lie half outside, and boxes would not fit features.
-        raise InputError(f"size: got {size}, wanted a multiple of {model.stride} for {model.name}")
+    source = make_source(config, device, backbone)
     _require_same_shard(Path(out), shard)
-    made_by = {
-        "regions": "grid",
-        "grid": config.grid,
-        "backbone": model.name,
-        "weights": model.fingerprint(),
-        "size": size,
-        "fit": config.fit,
-    }
-    settings = to_dict(config) | {"size": size}
+    made_by = {**source.made_by, "fit": config.fit}
+    settings = to_dict(config) | {"size": source.size}
     with RegionWriter(
         out,
-        config.grid**2,
-        model.width,
+        source.regions,
+        source.width,
         dtype=config.dtype,
-        fields=FIELDS,
+        fields=FIELDS + source.fields,
+        labels=source.labels,
         made_by=made_by,
     ) as writer:
         already = writer.ids & set(names)
@@ -226,9 +231,9 @@ def extract(
         def read(path: Path, budget: PixelBudget) -> Photo:
             return read_photo(
                 path,
-                size,
+                source.size,
                 fit=config.fit,
-                multiple=model.stride,
+                multiple=source.multiple,
                 max_pixels=config.max_pixels,
                 budget=budget,
             )
@@ -236,7 +241,7 @@ def extract(
         batch = config.batch or default_batch(device)
         workers = config.workers or cores()
         groups = extract_groups(
-            listing.root, todo, read, model, grid=config.grid, batch=batch, workers=workers
+            listing.root, todo, read, source, group=max(GROUP, 4 * batch), workers=workers
         )
         unreadable: list[tuple[str, str]] = []
         started, done = time.perf_counter(), len(already)
@@ -245,14 +250,8 @@ def extract(
         finished = False
         try:
             for group in groups:
-                boxes = [grid_boxes(config.grid, *size) for size in group.sizes.tolist()]
-                writer.append(
-                    group.names,
-                    group.features,
-                    boxes=np.array(boxes),
-                    sizes=group.sizes,
-                    stamps=group.stamps,
-                )
+                if group.names:
+                    writer.append(group.names, **_arrays(group, source))
                 unreadable += group.unreadable
                 done += len(group.names) + len(group.unreadable)
                 if on_progress:
@@ -273,6 +272,53 @@ def extract(
             f"{photos}: none of the {len(names)} photographs could be read; {name}: {reason}"
         )
     return report
+
+
+def make_source(
+    config: ExtractConfig, device: torch.device, backbone: Backbone | None = None
+) -> RegionSource:
+    """Load what makes the regions that a configuration asks for.
+
+    Args:
+        config: the configuration.
+        device: where it computes.
+        backbone: a loaded backbone for a grid, instead of loading what `config` names.
+    """
+    batch = config.batch or default_batch(device)
+    if config.regions == "grid" and config.boxes is None:
+        model = (backbone or load_backbone(config.backbone, config.weights)).to(device).eval()
+        return GridSource(model, config.grid, config.size, batch)
+    detector = load_detector(config.detector, device=device)
+    if config.boxes is not None:
+        given = read_boxes(config.boxes)
+        made_by = {"regions": "given boxes", "boxes": given.fingerprint}
+        return BoxSource(detector, given, given.most, made_by, batch)
+    if config.regions == "selective-search":
+        return BoxSource(detector, SelectiveSearch(), REGIONS, SelectiveSearch.made_by, batch)
+    return ObjectSource(detector, batch)
+
+
+def _arrays(group: Group, source: RegionSource) -> dict[str, npt.NDArray[Any]]:
+    """Return a group's regions as the store takes them, short rows padded."""
+    count = len(group.names)
+    arrays: dict[str, npt.NDArray[Any]] = {
+        "features": np.zeros((count, source.regions, source.width), np.float32),
+        "boxes": np.zeros((count, source.regions, 4), np.float32),
+        "counts": np.array([len(found.boxes) for found in group.found], np.int64),
+        "sizes": group.sizes,
+        "stamps": group.stamps,
+    }
+    for name in source.fields:
+        kind = group.found[0].fields[name].dtype
+        # -1 is no class and no attribute.
+        arrays[name] = np.full((count, source.regions), -1 if kind.kind == "i" else 0, kind)
+    for row, found in enumerate(group.found):
+        n = len(found.boxes)
+        arrays["features"][row, :n] = found.features
+        arrays["boxes"][row, :n] = found.boxes * np.tile(group.sizes[row], 2)
+        for name in source.fields:
+            arrays[name][row, :n] = found.fields[name]
+    return arrays
 
 
 def default_batch(device: torch.device) -> int:

@@ -82,6 +82,12 @@ def import_tsv(
     )
 
 
+def tsv_boxes(path: Path) -> dict[str, npt.NDArray[np.float32]]:
+    """Return the boxes alone of a TSV file's images, (n, 4) each in pixels."""
+    found = {image.id: image.boxes for image, _ in _images([path])}
+    return {name: boxes for name, boxes in found.items() if boxes is not None}
+
+
 def is_tsv(path: Path) -> bool:
     """Whether a file is named as a TSV or as a numbered part of one (`train.tsv.0`)."""
     return _FILE.fullmatch(path.name) is not None

@@ -1,0 +1,21 @@
+"""Selective search's first 36 boxes, which need no training."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from crossgaze.evaluation.baselines import selective_search
+from crossgaze.vision.photos import Photo
+
+
+class SelectiveSearch:
+    """Gives the boxes of a photograph."""
+
+    made_by: ClassVar[dict[str, Any]] = {"regions": "selective-search"}
+
+    def __call__(self, photo: Photo, name: str) -> npt.NDArray[np.float32]:
+        """Return (n, 4) boxes as shares of the photograph's sides."""
+        return selective_search(photo.pixels)
