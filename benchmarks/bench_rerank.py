@@ -1,7 +1,7 @@
 """One query re-ranked against 1,000 candidates, 36 x 1024 float16 from a mapped store.
 
 Bar: at most 3 x the GEMM and the read together, where the read is nothing but bringing the
-candidates' bytes into memory, and the GEMM has them in float32 already.
+candidates' bytes into memory, by as many threads, and the GEMM has them in float32 already.
 
     python benchmarks/bench_rerank.py [--images 10000] [--rounds 30]
 """
@@ -9,6 +9,7 @@ candidates' bytes into memory, and the GEMM has them in float32 already.
 import argparse
 import statistics
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from common import clock, random_texts, write
 from crossgaze.models.bfan import Bfan, BfanConfig
 from crossgaze.models.scan import Scan, ScanConfig
 from crossgaze.scoring.rerank import rerank
+from crossgaze.threads import cores
 
 REGIONS, SIZE, CANDIDATES = 36, 1024, 1000
 
@@ -34,7 +36,11 @@ def main():
         "BFAN": Bfan(BfanConfig(region_width=1), 2),
     }
     texts = random_texts(args.rounds, SIZE)
-    with tempfile.TemporaryDirectory() as folder, torch.no_grad():
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        torch.no_grad(),
+        ThreadPoolExecutor(cores()) as pool,
+    ):
         path = Path(folder) / "regions.npy"
         store = np.lib.format.open_memmap(
             path, mode="w+", dtype=np.float16, shape=(args.images, REGIONS, SIZE)
@@ -50,7 +56,10 @@ def main():
             rows = rng.choice(args.images, CANDIDATES, replace=False)
             words = texts[number].fragments[0, : int(texts.counts[number])]
             ready = torch.from_numpy(regions[rows]).float().flatten(0, 1)
-            taken["read"].append(clock(lambda rows=rows: regions[rows]))
+            halves = np.array_split(rows, cores())
+            taken["read"].append(
+                clock(lambda halves=halves: list(pool.map(regions.__getitem__, halves)))
+            )
             taken["GEMM"].append(clock(lambda ready=ready, words=words: ready @ words.T))
             for name, model in models.items():
                 text = texts[number]

@@ -69,6 +69,7 @@ def main():
         "SCAN, all violations": lambda: ours("SCAN", hardest=False),
         "SCAN, Gram form, dense autograd": lambda: other("SCAN", scan_gram),
         "SCAN, published": lambda: other("SCAN", scan_published),
+        "SCAN, published, all violations": lambda: other("SCAN", scan_published, hardest=False),
         "BFAN": lambda: ours("BFAN"),
         "BFAN, published": lambda: other("BFAN", bfan),
     }
@@ -82,6 +83,9 @@ def main():
             taken, "SCAN, Gram form, dense autograd", "SCAN"
         ),
         "SCAN, published, times ours": ratio(taken, "SCAN, published", "SCAN"),
+        "SCAN, published, all violations, times ours": ratio(
+            taken, "SCAN, published, all violations", "SCAN, all violations"
+        ),
         "BFAN, times the encoders": ratio(taken, "BFAN", "encoders"),
         "BFAN, published, times ours": ratio(taken, "BFAN, published", "BFAN"),
     }

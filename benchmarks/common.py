@@ -23,10 +23,10 @@ def clock(work):
     return time.perf_counter() - wall, time.process_time() - cpu
 
 
-def rounds(works, count):
+def rounds(works, count, *, warm=True):
     """Time pieces of work in turn, so that a slow minute of the machine is everybody's."""
-    for work in works.values():
-        work()  # warm
+    for work in works.values() if warm else ():
+        work()
     taken = {name: [] for name in works}
     for _ in range(count):
         for name, work in works.items():

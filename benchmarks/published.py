@@ -1,7 +1,7 @@
 """The straightforward forms that the papers' authors published, in our own words, as a yardstick.
 
 For each caption by itself: repeat it for all images, compare, build every attended vector, take
-cosines. FACTS about what they do come from the papers and their public code's options.
+cosines, with the attended vectors lying in memory as theirs do, which is much of what they cost.
 """
 
 import torch

@@ -22,8 +22,31 @@ def cores() -> int:
 
 
 @contextmanager
+def plain_mode(device: torch.device, *, inference: bool) -> Iterator[None]:
+    """Compute without gradient and autocast, in inference mode or not, the same in every thread.
+
+    All three are a thread's own. What a caller set would hold for work done here and not for work
+    done by threads, and numbers would depend on how much work there is.
+
+    Args:
+        device: where work is done.
+        inference: `torch.is_inference_mode_enabled()` where the work was ordered.
+    """
+    with (
+        torch.inference_mode(inference),
+        torch.no_grad(),
+        torch.autocast(device.type, enabled=False),
+    ):
+        yield
+
+
+@contextmanager
 def single_threaded() -> Iterator[Callable[[], None]]:
-    """Give what a thread calls to compute alone; afterwards torch has the threads it had."""
+    """Give what a thread calls to compute alone; afterwards torch has the threads it had.
+
+    MKL's count of threads belongs to the process, so that other threads of a program that compute
+    at the same time compute alone too.
+    """
     before = torch.get_num_threads()
     try:
         yield lambda: torch.set_num_threads(1)

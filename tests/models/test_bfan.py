@@ -128,7 +128,7 @@ def test_attention_is_what_was_kept_in_both_directions(focal):
 
 def test_attention_takes_pairs():
     images, texts = encoded(*random_sides())
-    with pytest.raises(InputError, match="attention: got 1 images and 3 texts, wanted pairs"):
+    with pytest.raises(InputError, match="got 1 images and 3 texts, wanted pairs"):
         bfan().attention(images[:1], texts)
 
 

@@ -138,7 +138,7 @@ def test_a_model_says_where_it_is_and_what_it_knows():
 def test_attention_takes_pairs():
     model = Sums()
     images = model.encode_images(np.ones((2, 2, 3), np.float32))
-    with pytest.raises(InputError, match="attention: got 2 images and 1 texts, wanted pairs"):
+    with pytest.raises(InputError, match="got 2 images and 1 texts, wanted pairs"):
         model.attention(images, model.encode_texts(["a"]))
     assert model.attention(images, model.encode_texts(["a", "dog"])).names == ()
 

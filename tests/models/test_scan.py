@@ -212,7 +212,7 @@ def test_attention_is_alpha_words_by_regions(direction):
 
 def test_attention_takes_pairs():
     images, texts = encoded(*parts())
-    with pytest.raises(InputError, match="attention: got 3 images and 2 texts, wanted pairs"):
+    with pytest.raises(InputError, match="got 3 images and 2 texts, wanted pairs"):
         scan().attention(images, texts[:2])
 
 

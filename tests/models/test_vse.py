@@ -160,7 +160,7 @@ def test_attention_has_no_map():
     found = model.attention(images, texts)
     assert found.names == ()
     assert found.weights is None
-    with pytest.raises(InputError, match="attention: got 2 images and 3 texts, wanted pairs"):
+    with pytest.raises(InputError, match="got 2 images and 3 texts, wanted pairs"):
         model.attention(images[:2], texts)
 
 

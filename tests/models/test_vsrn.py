@@ -432,7 +432,7 @@ def test_bad_configurations_are_refused_by_name(given, message):
 def test_bad_input_is_refused_by_name():
     model = build().eval()
     images, texts = model.encode_images(torch.zeros(2, 1, 5)), model.encode_texts(["a"])
-    with pytest.raises(InputError, match="attention: got 2 images and 1 texts, wanted pairs"):
+    with pytest.raises(InputError, match="got 2 images and 1 texts, wanted pairs"):
         model.attention(images, texts)
     with pytest.raises(InputError, match="attention: got images without region features"):
         model.attention(replace(images[[0]], features=None), texts)

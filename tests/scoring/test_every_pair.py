@@ -272,3 +272,19 @@ def test_no_gradient_is_recorded():
     sink = Blocks()
     score_into(mmca(), images, texts, [sink])
     assert not any(part.requires_grad for part in sink.parts)
+
+
+# What a caller's thread has set ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+@pytest.mark.parametrize("small", [0, 1 << 40])
+def test_inference_mode_and_autocast_change_no_number(name, small):
+    model, (images, texts) = MODELS[name]().float(), sides(dtype=torch.float32)
+    with cut(regions=3, words=4, small=small):
+        wanted = model.similarity(images, texts)
+        with torch.inference_mode():
+            assert gap(model.similarity(images, texts), wanted) == 0
+        if name != "mmca self":  # a plain product, which follows autocast as any layer does
+            with torch.no_grad(), torch.autocast("cpu", torch.float16):
+                assert gap(model.similarity(images, texts), wanted) == 0

@@ -5,7 +5,7 @@ import torch
 
 from crossgaze.errors import InputError
 from crossgaze.models.encoded import Encoded
-from crossgaze.scoring.fragments import FragmentKernel, best_fragments
+from crossgaze.scoring.fragments import BestFragments, FragmentKernel
 from model_parts import draw
 from scoring_parts import DIRECTIONS, SHAPES, bfan, cut, gap, loops, scan, score, sides, sum_max
 
@@ -38,7 +38,7 @@ def test_sum_max_of_zero_vectors_is_zero(direction, dtype):
 
 
 def test_both_directions_are_summed():
-    kernel = FragmentKernel(dict.fromkeys(DIRECTIONS, best_fragments))
+    kernel = FragmentKernel(dict.fromkeys(DIRECTIONS, BestFragments()))
     v, e = draw(3, 4, 5), draw(2, 6, 5, seed=1)
     counts = torch.full((3,), 4), torch.full((2,), 6)
     found = kernel.score(

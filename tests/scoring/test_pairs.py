@@ -1,9 +1,12 @@
 """Chosen pairs, and the gradient of all pairs that only chosen pairs pay for."""
 
+from typing import get_args
+
 import pytest
 import torch
 
 from crossgaze.errors import InputError
+from crossgaze.models.cross_attention import FeatureNorm
 from crossgaze.models.encoded import Encoded
 from crossgaze.scoring.pairs import score_every_pair, score_pairs
 from model_parts import draw
@@ -202,7 +205,8 @@ def test_gradients_of_losses_are_those_of_dense_autograd(name, loss):
 
 @pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("loss", LOSSES)
-def test_the_backward_pass_computes_the_chosen_pairs_alone(name, loss, counted):
+def test_the_backward_pass_computes_the_chosen_pairs_alone(name, loss, counted, monkeypatch):
+    monkeypatch.setattr("crossgaze.scoring.pairs.DENSE", 0)  # never all pairs
     model = MODELS[name]()
     seen = counted(model)
     (images, texts), parts = leaves([2] * 6, [3] * 6)
@@ -287,3 +291,37 @@ def test_similarity_of_nothing_is_empty_numbers(name, train):
         found = model.similarity(images, texts)
         assert found.shape == (len(images), len(texts))
         assert found.dtype == torch.float64
+
+
+@pytest.mark.parametrize("name", [name for name in EVERY if not name.startswith("mmca")])
+def test_all_pairs_at_once_have_the_gradients_of_pairs_one_by_one(name, monkeypatch):
+    model, found = MODELS[name](), []
+    (images, texts), parts = leaves([2, 3, 1, 4], [3, 1, 5])
+    weights = draw(4, 3, seed=3)
+    weights[2, 1] = 0
+    for dense in (0, 8):
+        monkeypatch.setattr("crossgaze.scoring.pairs.DENSE", dense)
+        found.append(gradients((model.similarity(images, texts) * weights).sum(), parts))
+    assert all(gap(a, b) < 1e-12 for a, b in zip(*found, strict=True))
+    assert any(grad.any() for grad in found[0])
+
+
+@pytest.mark.parametrize("norm", get_args(FeatureNorm))
+@pytest.mark.parametrize("pooling", ["AVG", "SUM", "MAX", "LSE"])
+@pytest.mark.parametrize("direction", ["t-i", "i-t"])
+def test_all_pairs_at_once_in_every_form_of_scan(norm, pooling, direction, monkeypatch):
+    model, found = scan(feature_norm=norm, pooling=pooling, direction=direction), []
+    (images, texts), parts = leaves([2, 3], [3, 1, 3])
+    for dense in (0, 8):
+        monkeypatch.setattr("crossgaze.scoring.pairs.DENSE", dense)
+        found.append(gradients(model.similarity(images, texts).square().sum(), parts))
+    assert all(gap(a, b) < 1e-11 for a, b in zip(*found, strict=True))
+
+
+def test_all_pairs_at_once_are_finite_on_zero_vectors():
+    for make in (scan, bfan, sum_max):
+        zero = torch.zeros(3, 2, SIZE, requires_grad=True)
+        images = Encoded(None, zero, torch.full((3,), 2))
+        texts = Encoded(None, torch.zeros(2, 4, SIZE), torch.full((2,), 4))
+        make().float().similarity(images, texts).sum().backward()
+        assert zero.grad.isfinite().all()

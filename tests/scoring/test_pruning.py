@@ -110,3 +110,22 @@ def test_what_cannot_be_pruned_is_refused():
         search(side([1, 1]), 1)
     with pytest.raises(InputError, match="k: got 0, wanted 1 or more"):
         search(side([1]), 0)
+
+
+@pytest.mark.parametrize("near", [0.3, 1e-2, 1e-3, 1e-4])
+def test_bounds_hold_in_single_precision_where_attended_vectors_are_short(near):
+    """Regions nearly opposite to each other: a hull that comes close to zero."""
+    generator = torch.Generator().manual_seed(1)
+    a, w = torch.randn(2, 300, 1, SIZE, generator=generator, dtype=torch.float64)
+    x = torch.cat([near * a + w, near * a - w, near * a + 0.9 * w], dim=1)
+    x = torch.nn.functional.normalize(x, dim=-1)
+    images = Encoded(None, x.float(), torch.full((300,), 3))
+    text = side([4], seed=9, dtype=torch.float32, more=0)
+    for make in (scan, bfan):
+        model = make().float()
+        bounds = PrunedSearch(model, images, SIZE).bounds(text)
+        assert (bounds >= model.similarity(images, text)[:, 0]).all()
+        exact = make().similarity(
+            Encoded(None, x, images.counts), Encoded(None, text.fragments.double(), text.counts)
+        )
+        assert (bounds >= exact[:, 0]).all()

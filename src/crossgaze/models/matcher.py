@@ -160,9 +160,7 @@ class Matcher(nn.Module, ABC):
 def require_pairs(images: Encoded, texts: Encoded) -> None:
     """Refuse unless there are as many images as sentences, which attention takes in pairs."""
     if len(images) != len(texts):
-        raise InputError(
-            f"attention: got {len(images)} images and {len(texts)} texts, wanted pairs"
-        )
+        raise InputError(f"got {len(images)} images and {len(texts)} texts, wanted pairs")
 
 
 def vectors_of(model: Matcher, side: Encoded) -> Tensor:

@@ -26,7 +26,7 @@ from crossgaze.models.cross_attention import Direction, clean_fragments
 from crossgaze.models.encoded import Attention, Encoded
 from crossgaze.models.matcher import require_pairs
 from crossgaze.models.regions import EncoderConfig, FragmentMatcher
-from crossgaze.scoring.fragments import FragmentKernel, best_fragments
+from crossgaze.scoring.fragments import BestFragments, FragmentKernel
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class SumMax(FragmentMatcher):
 
     def kernel(self) -> FragmentKernel:
         """Return the fast form of S_SM(I, T)."""
-        return FragmentKernel({self.config.direction: best_fragments})
+        return FragmentKernel({self.config.direction: BestFragments()})
 
     def _pairs(self, regions: Tensor, words: Tensor, k_mask: Tensor, n_mask: Tensor) -> Tensor:
         """Return S_SM(I, T) of P pairs, (P,)."""

@@ -27,7 +27,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from crossgaze.models.cross_attention import LEAK, UNIFORM, FeatureNorm, Focal, Pooling
-from crossgaze.models.norms import EPS
+from crossgaze.models.norms import EPS, length, root
 from crossgaze.scoring.fragments import Fragments, slices
 
 STEEPEST = 30.0  # exp(lambda), squared and summed, stays far from float32's limits up to here
@@ -84,11 +84,50 @@ class Attend:
         bottom = length.mul_(query.lengths.flatten()).maximum(total.mul_(EPS))
         return top.div_(bottom).clamp_(-1, 1).view(items, q, others)
 
+    def recorded(self, scores: Tensor, context: Tensor, query: Tensor) -> Tensor:
+        """Do the same with autograd: nothing is overwritten, every step has a gradient.
+
+        Args:
+            scores: (C, c, q, I).
+            context: (C, c, D).
+            query: (q, I, D).
+        """
+        weights = self._recorded_logits(scores, context, query).softmax(1)  # alpha
+        if self.focal is not None:
+            with torch.no_grad():  # what is kept is a decision
+                kept = _focus(weights.clone(), self.focal) > 0
+            weights = weights * kept  # cosines do not see that they no longer sum to 1
+        flat = weights.flatten(2)  # (C, c, q I)
+        gram = context @ context.transpose(1, 2)
+        attended = root(((gram @ flat) * flat).sum(1)).view_as(scores[:, 0])  # (C, q, I)
+        bottom = torch.maximum(attended * length(query, -1)[..., 0], EPS * weights.detach().sum(1))
+        relevances = (weights * scores).sum(1) / bottom
+        if self.pooling == "LSE":
+            return (relevances * self.lambda2).logsumexp(1).div(self.lambda2)
+        if self.pooling == "MAX":
+            return relevances.max(1).values
+        return relevances.mean(1) if self.pooling == "AVG" else relevances.sum(1)
+
+    def _recorded_logits(self, scores: Tensor, context: Tensor, query: Tensor) -> Tensor:
+        norm, x = self.norm, scores
+        if norm == "softmax":
+            return x.softmax(2) * self.sharpness
+        if norm == "paper":
+            lengths = length(context, -1)[..., None] * length(query, -1)[..., 0]  # (C, c, q, I)
+            x = (x / lengths.clamp(min=EPS)).relu()
+            return x * (self.sharpness / length(x, 2).clamp(min=EPS))
+        x = F.leaky_relu(x, LEAK) if norm.startswith("clipped") else x
+        if norm.endswith("l2norm"):
+            return x * (self.sharpness / (length(x, 2) + EPS))
+        if norm.endswith("l1norm"):
+            return x * (self.sharpness / (x.abs().sum(2, keepdim=True) + EPS))
+        return x * self.sharpness
+
     def _weights(self, scores: Tensor, context: Fragments, part: slice, query: Fragments) -> Tensor:
         """Return softmax weights, each query fragment's up to a factor of its own."""
         logits = self._logits(scores, context, part, query)
-        bounded = self.norm not in ("clipped", "no_norm")  # else |s-bar| is at most 1
-        if not bounded or self.sharpness > STEEPEST:
+        unbounded = self.norm in ("clipped", "no_norm")  # with the others |s-bar| is at most 1
+        if unbounded or self.sharpness > STEEPEST:
             logits.sub_(logits.amax(1, keepdim=True))
         weights = logits.exp_()
         return weights if self.focal is None else _focus(weights, self.focal)

@@ -21,7 +21,7 @@ from crossgaze.errors import InputError
 from crossgaze.models.encoded import Encoded
 from crossgaze.scoring.kernel import Kernel
 from crossgaze.scoring.tiles import Tile, make_tiles
-from crossgaze.threads import cores, single_threaded
+from crossgaze.threads import cores, plain_mode, single_threaded
 
 GIGABYTE = 1 << 30
 BLOCK = 512  # images of a block, if memory allows
@@ -95,7 +95,7 @@ def score_into(
         regions = int(first.counts.max())
     single = first is None or _part(first).dtype != torch.float64
     plan = _Plan(kernel, budget, workers, regions, 4 if single else 8)
-    with torch.no_grad():
+    with plain_mode(_device(first), inference=torch.is_inference_mode_enabled()):
         said = [
             _Prepared(tile.rows, len(tile.rows) * tile.count, kernel.texts(_cast(tile, dtype)))
             for tile in make_tiles(texts, plan.words, items_first=kernel.items_first[1])
@@ -203,10 +203,11 @@ def _score_block(
     # The largest first, so that no thread is left with one while the others have nothing to do.
     pairs.sort(key=lambda pair: -pair[0].fragments * pair[1].fragments)
     scores = torch.empty(shape, dtype=dtype, device=like.device)
+    inference = torch.is_inference_mode_enabled()
 
     def work(pair: tuple[_Prepared, _Prepared]) -> None:
         image, text = pair
-        with torch.no_grad():  # a thread has its own switch
+        with plain_mode(scores.device, inference=inference):
             scores[image.rows[:, None], text.rows] = kernel.score(image.data, text.data).to(dtype)
 
     size = sum(kernel.numbers(image.fragments, text.fragments) for image, text in pairs)
@@ -222,6 +223,10 @@ def _score_block(
         for _ in pool.map(work, pairs):
             pass
     return scores
+
+
+def _device(side: Encoded | None) -> torch.device:
+    return torch.device("cpu") if side is None else side.counts.device
 
 
 def _part(side: Encoded) -> Tensor:

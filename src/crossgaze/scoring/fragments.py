@@ -12,9 +12,10 @@ then runs along contiguous memory, and a small slice of it at a time stays in th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -68,8 +69,14 @@ class Fragments:
         return lengths.T.contiguous()
 
 
-# Scores (C, c, q, I), which it may overwrite, a context tile and a query tile -> (C, I)
-Reduce = Callable[[Tensor, Fragments, Fragments], Tensor]
+class Reduce(Protocol):
+    """Turns the scores of a context tile with a query tile into the items' scores."""
+
+    def __call__(self, scores: Tensor, context: Fragments, query: Fragments) -> Tensor:
+        """Reduce (C, c, q, I) scores, which it may overwrite, to (C, I)."""
+
+    def recorded(self, scores: Tensor, context: Tensor, query: Tensor) -> Tensor:
+        """Do the same with autograd; the sides are (C, c, D) and (q, I, D)."""
 
 
 class FragmentKernel:
@@ -107,6 +114,20 @@ class FragmentKernel:
         ahead = self.ways["t-i"](scores, images, texts)
         return ahead + self.ways["i-t"](turned, texts, images).T
 
+    def recorded(self, images: Tensor, texts: Tensor) -> Tensor:
+        """Return (images, texts) scores with autograd, of (I, k, D) regions and (T, n, D) words."""
+        count, k, _ = images.shape
+        words, regions = texts.transpose(0, 1), images.transpose(0, 1)  # (n, T, D), (k, I, D)
+        products = images.flatten(0, 1) @ words.flatten(0, 1).T  # (I k, n T)
+        scores = products.view(count, k, len(words), len(texts))
+        parts = []
+        if "t-i" in self.ways:
+            parts.append(self.ways["t-i"].recorded(scores, images, words))
+        if "i-t" in self.ways:
+            turned = scores.permute(3, 2, 1, 0)  # (T, n, k, I)
+            parts.append(self.ways["i-t"].recorded(turned.contiguous(), texts, regions).T)
+        return torch.stack(parts).sum(0)
+
     def numbers(self, regions: int, words: int) -> int:
         """Hold the scores, in both directions if both count, and a few slices."""
         scores = regions * words
@@ -135,6 +156,13 @@ def slices(scores: Tensor) -> Iterator[slice]:
         yield slice(start, min(start + size, items))
 
 
-def best_fragments(scores: Tensor, context: Fragments, query: Fragments) -> Tensor:
-    """Reduce by Sum-Max: each query fragment's best context fragment, summed; eqs. 9-10 of SCAN."""
-    return scores.amax(1).sum(1)  # (C, c, q, I) -> (C, q, I) -> (C, I)
+class BestFragments:
+    """Sum-Max: each query fragment's best context fragment, summed; eqs. 9-10 of SCAN."""
+
+    def __call__(self, scores: Tensor, context: Fragments, query: Fragments) -> Tensor:
+        """Reduce (C, c, q, I) scores to (C, I)."""
+        return scores.amax(1).sum(1)  # (C, c, q, I) -> (C, q, I) -> (C, I)
+
+    def recorded(self, scores: Tensor, context: Tensor, query: Tensor) -> Tensor:
+        """Do the same with autograd; of equals, the first gets the gradient."""
+        return scores.max(1).values.sum(1)

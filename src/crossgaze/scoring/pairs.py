@@ -7,6 +7,9 @@ autograd, and the backward pass computes again, with autograd, the pairs whose d
 zero. By the chain rule the gradient is the same, for any loss:
 
     dL/dx = sum over pairs p of dL/dS_p dS_p/dx, and pairs with dL/dS_p = 0 add nothing.
+
+A loss that looks at many pairs (all violations, early in training) would pay more for copying
+fragments pair by pair than for computing all pairs again, so then all are, from large products.
 """
 
 from __future__ import annotations
@@ -20,8 +23,11 @@ from torch.autograd.function import once_differentiable
 from crossgaze.errors import InputError
 from crossgaze.models.encoded import Encoded
 from crossgaze.scoring.every_pair import GIGABYTE, Scorer, score_into
+from crossgaze.scoring.fragments import FragmentKernel
 from crossgaze.scoring.sinks import ScoreMatrix
+from crossgaze.scoring.tiles import make_tiles
 
+DENSE = 8  # with more than one pair in so many, all pairs are computed again, without copies
 NUMBERS = 1 << 24  # of a tensor of fragments while pairs are scored with gradient
 
 
@@ -118,7 +124,10 @@ class _EveryPair(torch.autograd.Function):
             Encoded(tensors[0], tensors[1], image_counts),
             Encoded(tensors[2], tensors[3], text_counts),
         )
-        pairs = grad.nonzero()  # (P, 2)
+        pairs, kernel = grad.nonzero(), model.kernel()  # (P, 2)
+        if isinstance(kernel, FragmentKernel) and len(pairs) * DENSE > grad.numel():
+            _add_all_gradients(kernel, sides, grad, grads)
+            return (None, *grads)
         for part in torch.split(pairs, _block(*sides)) if len(pairs) else ():
             _add_gradients(model, sides, part, grad[part[:, 0], part[:, 1]], tensors, grads)
         return (None, *grads)
@@ -165,6 +174,32 @@ def _add_gradients(
             room.index_add_(0, rows[number], part)
         else:
             total += part
+
+
+def _add_all_gradients(
+    kernel: FragmentKernel,
+    sides: tuple[Encoded, Encoded],
+    grad: Tensor,
+    grads: list[Tensor | None],
+) -> None:
+    """Add what all pairs contribute to the gradients of fragments, tile by tile."""
+    seen = list(make_tiles(sides[0], kernel.tile[0]))
+    for text in make_tiles(sides[1], kernel.tile[1]):
+        for image in seen:
+            part = grad[image.rows[:, None], text.rows]
+            leaves = [_leaf(tile.side.fragments) for tile in (image, text)]
+            with torch.enable_grad():
+                scores = kernel.recorded(*leaves)
+            found = torch.autograd.grad(scores, leaves, part.to(scores.dtype))
+            for number, tile, one in zip((1, 3), (image, text), found, strict=True):
+                total = grads[number]
+                if total is not None:
+                    total[:, : tile.count].index_add_(0, tile.rows, one)
+
+
+def _leaf(part: Tensor | None) -> Tensor:
+    assert part is not None
+    return part.detach().requires_grad_()
 
 
 def _leaves(side: Encoded, rows: Tensor) -> Encoded:

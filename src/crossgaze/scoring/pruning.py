@@ -26,10 +26,12 @@ so that, where m > 0, the relevance e . a / max(|e| |a|, 1e-8) is at most
 since it is a cosine. AVG, SUM, MAX and LSE never fall when a relevance rises, so pooling U bounds
 the score. The image's best c is the direction of the point of its regions' convex hull nearest to
 zero; any c is right, so an approximate one is found once an image (Frank and Wolfe's method on
-the Gram matrix). In i-t words and regions change places.
+the Gram matrix) and (3) evaluated for it in double precision. Where m is below a twentieth of the
+longest region, 1 is taken: an attended vector that short is itself known to few digits in float32,
+so a computed score might exceed a finer bound. In i-t words and regions change places.
 
 **Search.** Score images in the order of falling bounds. When the K-th best exact score so far is
-not below the bound of the next image, no image that is left can be among the best K: its score is
+above the bound of the next image, no image that is left can be among the best K: its score is
 at most its bound. Bounds get a slack of 1e-4 for rounding. Images that score the same up to
 rounding may change places with each other, as they may when blocks have another size.
 
@@ -50,10 +52,12 @@ from crossgaze.models.norms import EPS
 from crossgaze.scoring.attention import Attend
 from crossgaze.scoring.every_pair import Scorer, score_into
 from crossgaze.scoring.fragments import FragmentKernel
+from crossgaze.scoring.kernel import HALF
 from crossgaze.scoring.sinks import ScoreMatrix
 
 SLACK = 1e-4
 STEPS = 64  # of Frank and Wolfe's method
+MARGINS = 1024  # images whose margins are found at once, in double precision
 SAMPLE = 20_000  # regions that the directions are computed from
 
 
@@ -92,6 +96,8 @@ class PrunedSearch:
         if not isinstance(kernel, FragmentKernel) or images.fragments is None:
             raise InputError("pruning: wanted a model that compares fragments: SCAN, BFAN, Sum-Max")
         x = images.fragments  # (N, k, D)
+        x = x.float() if x.dtype in HALF else x
+        images = Encoded(None, x, images.counts)
         if not len(images) or bool((images.counts != x.shape[1]).any()):
             raise InputError("pruning: wanted at least one image, each with all its regions")
         self._model, self._kernel, self._images = model, kernel, images
@@ -112,6 +118,8 @@ class PrunedSearch:
             raise InputError(f"text: got {len(text)} sentences, wanted one")
         if k < 1:
             raise InputError(f"k: got {k}, wanted 1 or more")
+        assert text.fragments is not None
+        text = Encoded(None, text.fragments.to(self._inside.dtype), text.counts)
         bounds, order = self.bounds(text).sort(descending=True, stable=True)
         rows = order.new_zeros(0)
         scores = bounds.new_zeros(0)
@@ -132,7 +140,7 @@ class PrunedSearch:
     def bounds(self, text: Encoded) -> Tensor:
         """Return an upper bound of each image's score with a sentence, (N,)."""
         assert text.fragments is not None
-        e = text.fragments[0, : int(text.counts[0])]  # (n, D)
+        e = text.fragments[0, : int(text.counts[0])].to(self._inside.dtype)  # (n, D)
         inside, outside = _split(e, self._basis)  # (n, r), (n,)
         # Eq. (1) above, for all pairs of a region and a word.
         h = (self._inside.flatten(0, 1) @ inside.T).view(*self._outside.shape, -1)  # (N, k, n)
@@ -195,6 +203,12 @@ def hull_margin(x: Tensor) -> Tensor:
     Returns:
         (N,), 0 where nothing better than 0 was found.
     """
+    parts = [_margin(part) for part in torch.split(x, MARGINS)]
+    return torch.cat(parts).to(x.dtype)
+
+
+def _margin(x: Tensor) -> Tensor:
+    x = x.double()
     gram = x @ x.transpose(1, 2)  # (N, k, k)
     rows = torch.arange(len(x), device=x.device)
     alpha = gram.new_full(gram.shape[:2], 1 / gram.shape[1])  # (N, k)
@@ -209,5 +223,5 @@ def hull_margin(x: Tensor) -> Tensor:
         t = ((square - least) / gap.clamp(min=EPS)).clamp(0, 1)
         alpha = alpha * (1 - t[:, None])
         alpha[rows, corner] += t
-    margin: Tensor = (best * (1 - 1e-4)).clamp(min=0)
-    return margin
+    longest = gram.diagonal(dim1=1, dim2=2).amax(1).sqrt()
+    return torch.where(best >= longest / 20, best * (1 - 1e-4), 0.0)

@@ -16,10 +16,11 @@ import torch
 from torch import Tensor
 
 from crossgaze.errors import InputError
+from crossgaze.models.checks import require_counts, whole_numbers
 from crossgaze.models.encoded import Encoded
 from crossgaze.scoring.every_pair import Scorer
 from crossgaze.scoring.tiles import make_tiles
-from crossgaze.threads import cores, single_threaded
+from crossgaze.threads import cores, plain_mode, single_threaded
 
 GROUP = 900  # regions a thread takes at a time
 WORDS = 1536
@@ -55,25 +56,33 @@ def rerank(
     """
     if regions.ndim != 3:
         raise InputError(f"regions: got shape {regions.shape}, wanted (N, k, D)")
-    chosen = np.asarray(rows, np.int64).reshape(-1)
+    if 0 in regions.shape[1:]:
+        raise InputError(
+            f"regions: got shape {regions.shape}, wanted at least one region of width 1"
+        )
+    chosen = whole_numbers("rows", np.asarray(rows)).numpy().reshape(-1)
     outside = chosen[(chosen < 0) | (chosen >= len(regions))]
     if len(outside):
         raise InputError(f"rows: got {outside[0]}, wanted 0 to {len(regions) - 1}")
     if workers is not None and workers < 1:
         raise InputError(f"workers: got {workers}, wanted 1 or more")
+    if counts is not None:
+        counts = require_counts("counts", counts, len(regions), regions.shape[1]).numpy()
     kernel, device = model.kernel(), texts.counts.device
     like = texts.fragments if texts.fragments is not None else texts.vectors
     dtype = torch.float64 if like is not None and like.dtype == torch.float64 else torch.float32
-    with torch.no_grad():
-        said = [(tile.rows, kernel.texts(tile.side)) for tile in make_tiles(texts, WORDS)]
-    scores = torch.empty(len(chosen), len(texts), dtype=dtype, device=device)
+    inference = torch.is_inference_mode_enabled()
+    with plain_mode(device, inference=inference):
+        sides = make_tiles(_cast(texts, dtype), WORDS, items_first=kernel.items_first[1])
+        said = [(tile.rows, kernel.texts(tile.side)) for tile in sides]
+        scores = torch.empty(len(chosen), len(texts), dtype=dtype, device=device)
 
     def work(start: int) -> None:
         part = chosen[start : start + size]
         real = torch.from_numpy(counts[part]) if counts is not None else _all(part, regions)
         read = torch.from_numpy(regions[part]).to(device, dtype)
         whole = None if vectors is None else torch.from_numpy(vectors[part]).to(device, dtype)
-        with torch.no_grad():
+        with plain_mode(device, inference=inference):
             for tile in make_tiles(Encoded(whole, read, real.to(device)), GROUP):
                 seen = kernel.images(tile.side)
                 for columns, text in said:
@@ -94,6 +103,12 @@ def rerank(
         for _ in pool.map(work, starts):
             pass
     return scores
+
+
+def _cast(side: Encoded, dtype: torch.dtype) -> Encoded:
+    vectors = None if side.vectors is None else side.vectors.to(dtype)
+    fragments = None if side.fragments is None else side.fragments.to(dtype)
+    return Encoded(vectors, fragments, side.counts)
 
 
 def _all(rows: npt.NDArray[np.int64], regions: npt.NDArray[Any]) -> Tensor:

@@ -70,6 +70,8 @@ class ScoreFile:
 
     def take(self, start: int, scores: Tensor) -> None:
         """Append some rows."""
+        if start != self._rows:
+            raise InputError(f"{self.path}: got row {start} next, wanted row {self._rows}")
         rows = np.ascontiguousarray(scores.numpy(force=True))
         with self._refusing():
             if not self._rows:
@@ -241,7 +243,7 @@ class TruthRanks:
     @property
     def images(self) -> Tensor:
         """(N,) int64, rank of each image's best sentence; 0 where it has none."""
-        return torch.cat(self._images)
+        return torch.cat([self._truth.new_zeros(0), *self._images])
 
     @property
     def texts(self) -> Tensor:

@@ -18,7 +18,8 @@ from crossgaze.vision.objects.targets import Target
 POSITIVE = 0.5  # IoU of an anchor with a box that it is moved to
 BEST = 6  # anchors that every box has, whatever their IoU
 EACH = 8.0  # the weight of a box, shared by its anchors; an anchor without a box weighs 1
-HULL = 0.5  # the weight of a box around several, against an annotated one
+FOUND = 4.0  # likewise, of the anchors that found the box without being asked to
+HULL = 0.25  # the weight of a box around several, against an annotated one
 SETTING = 4.0  # the weight of a setting's nouns, against a region's
 NEAR = 0.4  # IoU of a proposal with the box that the second stage moves it to
 
@@ -53,17 +54,26 @@ def proposal_loss(found: Proposals, anchors: Tensor, wanted: list[Target]) -> tu
         weights = logits.new_full((len(target.boxes),), HULL)
         weights[: target.own] = 1
         count += float(weights.sum())
-        share = (weights * EACH / number[rows].bincount(minlength=len(weights)).clamp(1))[mine]
+        share = _shared(weights * EACH, mine)
         with torch.no_grad():
             overlap = iou(decoded, target.boxes)  # (A, n)
-            quality = torch.zeros_like(logits)
+            best, closest = overlap.max(1)
+            quality, counts = torch.zeros_like(logits), torch.ones_like(logits)
+            # An anchor that found a box it was not asked for is taught how well it did, too: else
+            # nothing would rank it among those that were.
+            extra = ((best >= POSITIVE) & (number < 0)).nonzero().squeeze(1)
+            quality[extra] = best[extra]
+            counts[extra] = _shared(weights * FOUND, closest[extra])
             quality[rows] = overlap[rows, mine]
-            # An anchor that found a box it was not asked for is neither right nor wrong.
-            counts = (overlap.max(1).values < POSITIVE).to(logits.dtype)
             counts[rows] = share
         score = score + (quality_focal(logits, quality) * counts).sum()
         box = box + ((1 - giou(decoded[rows], target.boxes[mine])) * share).sum()
     return score / max(count, 1), box / max(count, 1) / EACH
+
+
+def _shared(weights: Tensor, box: Tensor) -> Tensor:
+    """Share each box's weight (n,) among the anchors that have it, (A,) numbers -> (A,)."""
+    return (weights / box.bincount(minlength=len(weights)).clamp(1))[box]
 
 
 @torch.no_grad()

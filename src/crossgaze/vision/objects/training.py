@@ -64,8 +64,8 @@ class TrainConfig:
     batch: int = 8
     rate: float = 1e-3
     decay: float = 0.02
-    first: int = 700
-    proposals: int = 160
+    first: int = 500
+    proposals: int = 112
     least: int = 20
     seed: int = 0
     device: str = "cpu"
