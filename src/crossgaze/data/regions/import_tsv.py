@@ -82,10 +82,18 @@ def import_tsv(
     )
 
 
-def tsv_boxes(path: Path) -> dict[str, npt.NDArray[np.float32]]:
-    """Return the boxes alone of a TSV file's images, (n, 4) each in pixels."""
-    found = {image.id: image.boxes for image, _ in _images([path])}
-    return {name: boxes for name, boxes in found.items() if boxes is not None}
+def tsv_boxes(path: Path) -> Iterator[tuple[str, npt.NDArray[np.float32], tuple[int, int]]]:
+    """Give the images of a TSV file without their features: id, boxes (n, 4) in pixels, size."""
+    seen: dict[str, int] = {}
+    for line in _lines(path):
+        name, rows = line.name(), line.count()
+        boxes = line.numbers("boxes", "<f4", rows)
+        if not np.isfinite(boxes).all():
+            raise line.error("boxes are not all finite")
+        if name in seen:
+            raise line.error(f"image id {name!r} was already given by line {seen[name]}")
+        seen[name] = line.number
+        yield name, boxes, (line.whole("image_w", MAX_SIDE), line.whole("image_h", MAX_SIDE))
 
 
 def is_tsv(path: Path) -> bool:

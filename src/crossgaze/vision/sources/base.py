@@ -12,6 +12,7 @@ import torch
 
 from crossgaze.vision.photos import Photo
 
+WHOLE = np.array([[0, 0, 1, 1]], np.float32)  # the box of a whole image, as shares
 Stop = Callable[[], None]  # raises when nobody wants the result any more
 
 
