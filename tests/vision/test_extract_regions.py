@@ -1,6 +1,7 @@
 """Photographs to a store by every source of regions, bad photographs and bad boxes included."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from crossgaze.errors import InputError
 from crossgaze.vision.backbones import load_backbone
 from crossgaze.vision.extract import ExtractConfig, Shard, extract
 from crossgaze.vision.objects.detector import load_detector
+from crossgaze.vision.objects.selection import choose
 from crossgaze.vision.photos import read_photo
 from photo_files import smooth
 
@@ -87,6 +89,36 @@ def test_objects_are_written_with_their_words_and_read_back(tmp_path, photos, de
         for field, values in zip(WORDS, wanted, strict=True):
             np.testing.assert_allclose(read.other[field][row, :count], values, atol=1e-3)
             assert not read.other[field][row, count:].any()
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_fewer_regions_than_there_is_room_for(tmp_path, photos, monkeypatch, whole):
+    def three(*given):
+        number, gain, real = choose(*given)
+        return number, gain, real & (torch.arange(real.shape[1]) < 3)
+
+    monkeypatch.setattr("crossgaze.vision.objects.detector.choose", three)
+    extract(photos, tmp_path / "s", ExtractConfig(whole=whole))
+    store = RegionStore(tmp_path / "s")
+    assert store.counts.tolist() == [3 + whole] * 3
+    require_sound(store, most=4)
+    assert store.head.regions == 36 + whole
+    for field in WORDS:
+        assert store.field(field)[:, :3].any()
+        assert not store.field(field)[:, 3 + whole :].any()
+    if whole:
+        assert store.boxes[1, 3].tolist() == [0, 0, 100, 200]
+
+
+def test_a_region_model_with_another_number_of_regions(tmp_path, photos):
+    other = load_detector()
+    other.selection = replace(other.selection, count=50)
+    other.save(tmp_path / "model")
+    extract(photos, tmp_path / "s", ExtractConfig(detector=str(tmp_path / "model")))
+    store = RegionStore(tmp_path / "s")
+    assert store.head.regions == 50
+    require_sound(store, most=50)
+    assert store.counts.max() > 36
 
 
 @pytest.mark.parametrize("kind", ["objects", "grid", "selective-search"])

@@ -174,8 +174,7 @@ def _arrays(group: Group, source: RegionSource) -> dict[str, npt.NDArray[Any]]:
     }
     for name in source.fields:
         kind = group.found[0].fields[name].dtype
-        # -1 is no class and no attribute.
-        arrays[name] = np.full((count, source.regions), -1 if kind.kind == "i" else 0, kind)
+        arrays[name] = np.zeros((count, source.regions), kind)
     for row, found in enumerate(group.found):
         n = len(found.boxes)
         arrays["features"][row, :n] = found.features

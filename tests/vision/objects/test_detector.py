@@ -10,6 +10,7 @@ import torch
 from crossgaze.errors import FileFormatError, InputError
 from crossgaze.evaluation.coverage import box_iou
 from crossgaze.vision.objects.detector import ZOO, ObjectDetector, load_detector
+from crossgaze.vision.objects.selection import choose
 from crossgaze.vision.objects.words import Words
 
 
@@ -77,6 +78,18 @@ def test_the_whole_image_is_one_more_region_the_last(detector, pixels):
     assert len(regions) == len(alone) + 1
     assert regions.boxes[-1].tolist() == [0, 0, 1, 1]
     assert regions.confidence[-1] == 0
+
+
+def test_the_best_is_kept_where_nothing_would_do(detector, monkeypatch):
+    def nothing(*given):
+        number, gain, real = choose(*given)
+        return number, gain, torch.zeros_like(real)
+
+    pixels = noise(320, 320)
+    (before,) = detector(pixels)
+    monkeypatch.setattr("crossgaze.vision.objects.detector.choose", nothing)
+    (regions,) = detector(pixels)
+    assert regions.boxes.tolist() == before.boxes[:1].tolist()
 
 
 def test_an_astronaut(detector):

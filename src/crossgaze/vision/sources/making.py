@@ -11,7 +11,7 @@ from crossgaze.vision.settings import ExtractConfig
 from crossgaze.vision.sources.base import RegionSource
 from crossgaze.vision.sources.given import GivenBoxes
 from crossgaze.vision.sources.grid import GridSource
-from crossgaze.vision.sources.objects import REGIONS, BoxSource, ObjectSource
+from crossgaze.vision.sources.objects import BoxSource, ObjectSource
 from crossgaze.vision.sources.selective import SelectiveSearch
 
 
@@ -40,7 +40,7 @@ def make_source(
         search = SelectiveSearch()  # says what it needs before anything is loaded
         detector = load_detector(config.detector, device=device)
         made_by = {"regions": "selective-search"}
-        return BoxSource(detector, search, REGIONS, made_by, batch, whole=whole)
+        return BoxSource(detector, search, search.regions, made_by, batch, whole=whole)
     detector = load_detector(config.detector, device=device)
     if given is not None:
         made_by = {"regions": "given boxes", "boxes": given.fingerprint}

@@ -16,13 +16,12 @@ from crossgaze.vision.objects.detector import ObjectDetector
 from crossgaze.vision.photos import Photo
 from crossgaze.vision.sources.base import WHOLE, Found, Stop, batches
 
-REGIONS = 36
 # The boxes of a photograph, (n, 4) shares, from its pixels, its size and its name; perhaps none.
 Boxes = Callable[[Photo, str], npt.NDArray[np.float32]]
 
 
 class ObjectSource:
-    """Finds up to 36 regions a photograph, with nouns and attributes.
+    """Finds up to 36 regions a photograph (the model says how many), with nouns and attributes.
 
     Args:
         detector: the region model, on its device.
@@ -40,7 +39,7 @@ class ObjectSource:
 
     def __init__(self, detector: ObjectDetector, batch: int, *, whole: bool = False) -> None:
         self.detector, self.batch, self.whole = detector, batch, whole
-        self.regions, self.width = REGIONS + whole, detector.width
+        self.regions, self.width = detector.selection.count + whole, detector.width
         self.size = self.multiple = detector.size
         self.labels: Mapping[str, Sequence[str]] = {
             "classes": detector.nouns,

@@ -12,9 +12,11 @@ from crossgaze.vision.photos import Photo
 class SelectiveSearch:
     """Gives the boxes of a photograph, searched in the pixels that the region model sees."""
 
+    regions = 36
+
     def __init__(self) -> None:
         require_selective_search()
 
     def __call__(self, photo: Photo, name: str) -> npt.NDArray[np.float32]:
         """Return (n, 4) boxes as shares of the photograph's sides."""
-        return selective_search(photo.pixels)
+        return selective_search(photo.pixels, self.regions)
