@@ -28,6 +28,7 @@ from torch.nn import functional as F
 
 from crossgaze.models.cross_attention import LEAK, UNIFORM, FeatureNorm, Focal, Pooling
 from crossgaze.models.norms import EPS, length, root
+from crossgaze.scoring import compiled
 from crossgaze.scoring.fragments import Fragments, slices
 
 STEEPEST = 30.0  # exp(lambda), squared and summed, stays far from float32's limits up to here
@@ -63,6 +64,11 @@ class Attend:
     def relevances(self, scores: Tensor, context: Fragments, query: Fragments) -> Tensor:
         """Return the cosine of each query fragment with what it attends to, (C, q, I)."""
         items, c, q, others = scores.shape
+        if compiled.takes(scores, self.norm) and abs(self.sharpness) <= STEEPEST:
+            return compiled.relevances(
+                scores, context.gram, query.lengths,
+                norm=self.norm, sharpness=self.sharpness, focal=self.focal,
+            )  # fmt: skip
         # E . s, |sum_i E_i v_i| and Z of each query fragment.
         top, length, total = (scores.new_empty(items, q * others) for _ in range(3))
         for part in slices(scores):

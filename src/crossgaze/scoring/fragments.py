@@ -86,7 +86,7 @@ class FragmentKernel:
         ways: the reduction of each direction that counts.
     """
 
-    tile = (1800, 1536)
+    tile = (3600, 3072)
 
     def __init__(self, ways: Mapping[Direction, Reduce]) -> None:
         self.ways = dict(ways)
