@@ -25,9 +25,10 @@ from PIL import Image, ImageFilter
 from crossgaze import __version__
 from crossgaze.threads import cores
 from crossgaze.vision.backbones import load_backbone
-from crossgaze.vision.extract import default_batch, extract
+from crossgaze.vision.extract import ExtractConfig, extract
 from crossgaze.vision.listing import list_photos
 from crossgaze.vision.photos import read_photo
+from crossgaze.vision.sources.making import default_batch
 
 RESULT = Path(__file__).parents[1] / "results" / "bench-extract.json"
 
@@ -77,7 +78,8 @@ def main():
         for number in range(args.rounds):
             seconds = {f"network, batch {n}": clock(partial(bare, n)) for n in (batch, 8, 32)}
             out = Path(temporary) / f"regions-{number}"
-            seconds["extract"] = clock(partial(extract, photos, out, backbone=model))
+            config = ExtractConfig(regions="grid")
+            seconds["extract"] = clock(partial(extract, photos, out, config, backbone=model))
             rounds.append(seconds)
             print(", ".join(f"{k} {len(names) / wall:.1f}/s" for k, (wall, _) in seconds.items()))
 

@@ -7,7 +7,7 @@ import sys
 from crossgaze.cli import main
 
 # A small network on small pixels.
-FAST = ["--backbone", "efficientnet-lite0", "--size", "64", "--grid", "2"]
+FAST = ["--regions", "grid", "--backbone", "efficientnet-lite0", "--size", "64", "--grid", "2"]
 
 
 def run(capsys, *words):

@@ -1,5 +1,7 @@
 """What the documentation shows is run here, on small made-up data, so that it cannot go stale."""
 
+import base64
+import importlib.util
 import json
 import re
 import shlex
@@ -13,7 +15,8 @@ import pytest
 from PIL import Image
 
 import entity_files
-from crossgaze.cli import VERBS, module_of, parse
+from crossgaze.cli import VERBS, main, module_of, parse
+from crossgaze.data.regions.store import RegionStore
 from crossgaze.data.regions.writer import RegionWriter
 
 ROOT = Path(__file__).parents[1]
@@ -77,7 +80,35 @@ def test_python_code_runs(page, data):
         assert names["attention"].weights.shape[2:] == (4, 36)
         assert names["again"].config == names["model"].config
     if page.name == "extract.md":
-        assert names["store"].features.shape == (1, 49, 1280)
+        assert names["store"].features.shape == (1, 36, 1792)
+        assert (names["mine"].extracted, names["mine"].without_boxes) == (1, ())
+
+
+def test_every_source_of_regions_has_a_command_that_works(data):
+    (data / "detections.json").write_text('[{"image_id": "a", "bbox": [1, 2, 30, 20]}]')
+    boxes = base64.b64encode(np.array([1, 2, 30, 20], "<f4").tobytes()).decode()
+    features = base64.b64encode(np.ones(3, "<f4").tobytes()).decode()
+    (data / "boxes.tsv").write_text(f"a\t40\t30\t1\t{boxes}\t{features}\n")
+    text = (ROOT / "docs" / "extract.md").read_text("utf-8")
+    shown = text.split("## Where regions come from\n\n```sh\n")[1].split("```")[0].splitlines()
+    if importlib.util.find_spec("cv2") is None:
+        shown = [line for line in shown if "selective-search" not in line]
+    regions = {}
+    for line in shown:
+        words = shlex.split(line, comments=True)[1:]
+        assert main(words) == 0, line
+        store = RegionStore(words[2])
+        regions[words[2]] = (store.head.regions, store.head.made_by["regions"])
+    wanted = {
+        "REGIONS-OBJECTS/": (36, "objects"),
+        "REGIONS-WHOLE/": (37, "objects"),
+        "REGIONS-GRID/": (49, "grid"),
+        "REGIONS-SEARCH/": (36, "selective-search"),
+        "REGIONS-COCO/": (1, "given boxes"),
+        "REGIONS-TSV/": (1, "given boxes"),
+    }
+    assert regions == {folder: wanted[folder] for folder in regions}
+    assert len(regions) == len(shown) >= 5
 
 
 def test_the_pages_show_code_at_all():

@@ -47,6 +47,12 @@ def test_the_default_recipe_is_the_defaults_key_by_key():
 def test_dans_regions():
     """DAN, section 3.1: 448 x 448 pixels to res5c, 14 x 14 regions."""
     found = load_recipe(ExtractConfig, ROOT / "recipes" / "extract-dan-resnet152.yaml")
-    assert (found.backbone, found.grid, found.size) == ("microsoft/resnet-152", 14, 448)
+    assert (found.regions, found.backbone) == ("grid", "microsoft/resnet-152")
+    assert (found.grid, found.size) == (14, 448)
     shown = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "extract.md").read_text(), re.DOTALL)
-    assert yaml.safe_load(shown[0]) == {"backbone": "microsoft/resnet-152", "grid": 14, "size": 448}
+    assert yaml.safe_load(shown[0]) == {
+        "regions": "grid",
+        "backbone": "microsoft/resnet-152",
+        "grid": 14,
+        "size": 448,
+    }

@@ -69,7 +69,8 @@ def build_gallery(folder: Path) -> list[Path]:
 
 def most_alike(store: RegionStore) -> list[Alike]:
     """Return each photograph's nearest by the cosine of their mean regions."""
-    means = np.asarray(store.features, np.float32).mean(axis=1)  # (N, d)
+    counts = np.asarray(store.counts, np.float32)  # the rest of the k regions is zero
+    means = np.asarray(store.features, np.float32).sum(axis=1) / counts[:, None]  # (N, d)
     means -= means.mean(axis=0)
     means /= np.linalg.norm(means, axis=1, keepdims=True).clip(min=1e-8)
     cosines = means @ means.T

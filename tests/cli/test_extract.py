@@ -64,7 +64,7 @@ def test_a_flag_takes_its_value_as_it_stands(capsys, tmp_path, photos):
     code, out, err = run(
         capsys,
         *("extract", photos, tmp_path / "s", "--backbone", "vgg19", "--weights", weights),
-        *("--grid", "1", "--size", "32", "--json"),
+        *("--regions", "grid", "--grid", "1", "--size", "32", "--json"),
     )
     assert (code, err) == (0, "")
     assert json.loads(out)["report"]["config"]["weights"] == str(weights)
@@ -83,8 +83,9 @@ def test_a_flag_takes_its_value_as_it_stands(capsys, tmp_path, photos):
     ],
 )
 def test_a_flag_is_refused_as_it_was_typed(capsys, tmp_path, photos, flag, value, said):
-    backbone = ["--backbone", "vgg19"] if flag == "--weights" else []
-    code, _, err = run(capsys, "extract", photos, tmp_path / "s", *backbone, flag, value)
+    grid = ["--regions", "grid"]
+    grid += ["--backbone", "vgg19"] if flag == "--weights" else []
+    code, _, err = run(capsys, "extract", photos, tmp_path / "s", *grid, flag, value)
     assert code == 2
     assert said in err
     assert err.count("\n") == 1
@@ -95,7 +96,7 @@ def test_a_flag_is_refused_as_it_was_typed(capsys, tmp_path, photos, flag, value
 )
 def test_an_override_is_not_blamed_on_the_recipe(capsys, tmp_path, photos, override):
     recipe = tmp_path / "sound.yaml"
-    recipe.write_text("grid: 7\n")
+    recipe.write_text("regions: grid\ngrid: 7\n")
     words = ["extract", photos, tmp_path / "s", "--recipe", recipe]
     code, _, err = run(capsys, *words, *override)
     assert code == 2
@@ -109,7 +110,7 @@ def test_an_override_is_not_blamed_on_the_recipe(capsys, tmp_path, photos, overr
 
 def test_a_recipe_and_a_flag_over_it(capsys, tmp_path, photos):
     recipe = tmp_path / "r.yaml"
-    recipe.write_text("grid: 1\nbackbone: efficientnet-lite0\nsize: 96\n")
+    recipe.write_text("regions: grid\ngrid: 1\nbackbone: efficientnet-lite0\nsize: 96\n")
     words = ["extract", photos, tmp_path / "s", "--recipe", recipe, "--size", "64", "--json"]
     made_by = json.loads(run(capsys, *words)[1])["store"]["made_by"]
     assert (made_by["grid"], made_by["size"]) == (1, 64)

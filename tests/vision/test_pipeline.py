@@ -9,11 +9,11 @@ import torch
 
 from crossgaze.errors import InputError
 from crossgaze.threads import cores
-from crossgaze.vision import pipeline
 from crossgaze.vision.backbones.base import Backbone
-from crossgaze.vision.extract import default_batch
 from crossgaze.vision.photos import Photo, PhotoError
-from crossgaze.vision.pipeline import PixelBudget, extract_groups, grid_regions
+from crossgaze.vision.pipeline import PixelBudget, extract_groups
+from crossgaze.vision.sources.grid import GridSource
+from crossgaze.vision.sources.making import default_batch
 
 
 class Mean(Backbone):
@@ -38,8 +38,8 @@ def groups(tmp_path, count, read, model=None, **options):
     names = [f"{number:03}" for number in range(count)]
     for name in names:
         (tmp_path / name).touch()
-    options = {"grid": 1, "batch": 4, "workers": 2} | options
-    return extract_groups(tmp_path, names, read, model or Mean(), **options)
+    source = GridSource(model or Mean(), 1, 2, options.pop("batch", 4))
+    return extract_groups(tmp_path, names, read, source, **{"workers": 2} | options)
 
 
 def read_number(path, budget):
@@ -56,7 +56,7 @@ def test_groups_come_in_order_whoever_is_first(tmp_path):
     found = list(groups(tmp_path, 100, slow_start))
     names = [name for group in found for name in group.names]
     assert names == [f"{n:03}" for n in range(100) if n % 10 != 7]
-    values = [int(v) for group in found for v in group.features[:, 0, 0]]
+    values = [int(v) for group in found for one in group.found for v in one.features[:, 0]]
     assert values == [int(name) for name in names]
     assert [name for group in found for name, _ in group.unreadable][:2] == ["007", "017"]
 
@@ -101,12 +101,17 @@ def test_giving_up_stops_the_threads_between_photographs(tmp_path):
 
 
 def test_giving_up_stops_the_network_between_batches():
-    stop = threading.Event()
-    stop.set()
+    class GivenUpError(Exception):
+        pass
+
+    def give_up():
+        if model.calls == 2:
+            raise GivenUpError
+
     model = Mean()
-    with pytest.raises(pipeline._StoppedError):
-        grid_regions([photo(1)] * 8, model, 1, 1, stop)
-    assert model.calls == 0
+    with pytest.raises(GivenUpError):
+        GridSource(model, 1, 2, 1)([photo(1)] * 8, ["a"] * 8, give_up)
+    assert model.calls == 2
 
 
 def test_a_folder_that_goes_away_is_an_error_and_not_unreadable_photographs(tmp_path):

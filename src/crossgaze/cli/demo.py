@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
         print_json({"report": report.to_dict(), "store": store.describe(), "alike": rows})
         return 0
     say(
-        f"{len(store)} photographs became {store.head.regions} regions each "
+        f"{len(store)} photographs became up to {store.head.regions} regions each "
         f"({report.extracted} now, in {report.seconds:.1f} s).\n"
     )
     table = [(row.photograph, row.most_like, f"{row.cosine:.2f}") for row in alike]

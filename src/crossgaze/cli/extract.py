@@ -1,13 +1,15 @@
 """Turn a folder of photographs into region features: one region store.
 
-Each photograph (JPEG, PNG, WebP, GIF, BMP, TIFF) becomes a grid of regions with boxes and features.
+Each photograph (JPEG, PNG, WebP, GIF, BMP, TIFF) becomes up to 36 regions that are objects, with
+boxes, nouns, attributes and features, by the region model that ships; or the cells of a grid.
 A run that was stopped goes on where it was; photographs that cannot be read are listed in
 OUT/report.json and the rest goes on.
 
 Examples:
   crossgaze extract photos/ regions/
-  crossgaze extract photos/ regions/ --grid 7 --backbone efficientnet-lite0
-  crossgaze extract photos/ regions/ --backbone microsoft/resnet-152 --grid 14 size=448
+  crossgaze extract photos/ regions/ --boxes detections.json       (your own detector's)
+  crossgaze extract photos/ regions/ --regions grid --grid 7 --backbone efficientnet-lite0
+  crossgaze extract photos/ regions/ --regions grid --backbone microsoft/resnet-152 --grid 14
   crossgaze extract photos/ part-1/ --shard 1/4      (then: crossgaze store merge part-* OUT)
 """
 
@@ -17,7 +19,7 @@ import argparse
 
 from crossgaze.cli.output import add_json, print_json, print_table, readable_bytes, say
 
-FLAGS = ("backbone", "weights", "grid", "size", "device", "batch")
+FLAGS = ("regions", "boxes", "detector", "backbone", "weights", "grid", "size", "device", "batch")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,16 +33,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],  # without it argparse calls them required
         help="any setting of ExtractConfig, such as fit=keep dtype=float32 workers=4",
     )
+    parser.add_argument(
+        "--regions",
+        metavar="KIND",
+        help="objects (default), grid, or selective-search (extra)",
+    )
+    parser.add_argument(
+        "--boxes", metavar="FILE", help="boxes to take: COCO's JSON or bottom-up-attention's TSV"
+    )
+    parser.add_argument(
+        "--whole", action="store_true", help="the whole image as one more region, the last"
+    )
+    parser.add_argument(
+        "--detector", metavar="FOLDER", help="another region model than the one that ships"
+    )
     parser.add_argument("--recipe", metavar="FILE", help="settings from a YAML file")
     parser.add_argument(
         "--backbone",
         metavar="NAME",
-        help="efficientnet-lite2 (default), -lite1, -lite0, vgg19, or a folder or Hub id of a "
-        "transformers backbone",
+        help="of a grid: efficientnet-lite2 (default), -lite1, -lite0, vgg19, or a folder or Hub "
+        "id of a transformers backbone",
     )
     parser.add_argument("--weights", metavar="FILE", help="the weights file, for vgg19")
-    parser.add_argument("--grid", metavar="G", help="G x G regions a photograph (default 6)")
-    parser.add_argument("--size", metavar="PIXELS", help="input size (default: by the grid)")
+    parser.add_argument("--grid", metavar="G", help="of a grid: G x G regions (default 6)")
+    parser.add_argument("--size", metavar="PIXELS", help="of a grid: input size (default: by G)")
     parser.add_argument("--device", metavar="NAME", help="cpu, cuda, cuda:1 (default: auto)")
     parser.add_argument(
         "--batch", metavar="N", help="photographs a forward pass (default: 2 on a CPU, 32 else)"
@@ -64,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     from crossgaze.vision.extract import ExtractConfig, Shard, extract
 
     given = [f"{name}={getattr(args, name)}" for name in FLAGS if getattr(args, name) is not None]
-    given += ["follow_links=true"] if args.follow_links else []
+    given += [f"{name}=true" for name in ("whole", "follow_links") if getattr(args, name)]
     config = load_recipe(ExtractConfig, args.recipe, [*given, *args.settings])
     shard = Shard.parse(args.shard) if args.shard is not None else None
     with progress_bar("Extracting", "photographs") as step:
@@ -89,6 +105,11 @@ def run(args: argparse.Namespace) -> int:
         say(f"  ... all {len(report.unreadable)} are listed in {args.out}/report.json")
     for entry in report.left_out:
         say(f"  left out: {entry}")
+    if report.without_boxes:
+        say(
+            f"  {len(report.without_boxes)} photographs have no box in {config.boxes} "
+            f"({report.without_boxes[0]} ...): the whole image is their one region"
+        )
     if report.changed:
         say(
             f"  {len(report.changed)} photographs have changed since their regions were made "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -56,6 +57,17 @@ def fixed_boxes(
     return pool[chosen]
 
 
+def require_selective_search() -> Any:  # noqa: ANN401 (OpenCV has no types)
+    """Return OpenCV's selective search; its plain package has none, only the one with extras."""
+    try:
+        import cv2
+
+        return cv2.ximgproc.segmentation
+    except (ImportError, AttributeError):
+        package = "opencv-contrib-python-headless"
+        raise MissingExtraError("selective search", package, "selective-search") from None
+
+
 def selective_search(pixels: npt.NDArray[np.uint8], count: int = 36) -> Array:
     """Return the first boxes of OpenCV's selective search (fast), shares of the sides, (n, 4).
 
@@ -65,12 +77,7 @@ def selective_search(pixels: npt.NDArray[np.uint8], count: int = 36) -> Array:
         pixels: (H, W, 3) RGB bytes.
         count: the most to return; a photograph with nothing in it gives itself.
     """
-    try:
-        import cv2
-    except ImportError:
-        package = "opencv-contrib-python-headless"
-        raise MissingExtraError("selective search", package, "selective-search") from None
-    search = cv2.ximgproc.segmentation.createSelectiveSearchSegmentation()
+    search = require_selective_search().createSelectiveSearchSegmentation()
     search.setBaseImage(np.ascontiguousarray(pixels[:, :, ::-1]))  # OpenCV reads blue first
     search.switchToSelectiveSearchFast()
     found = np.asarray(search.process(), np.float32).reshape(-1, 4)[:count]  # x, y, w, h

@@ -9,152 +9,33 @@ from __future__ import annotations
 
 import json
 import time
-import zlib
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-import torch
+import numpy.typing as npt
 
-from crossgaze import __version__
 from crossgaze.config import to_dict
 from crossgaze.data.left_out import LeftOut
 from crossgaze.data.regions.store import RegionStore
 from crossgaze.data.regions.writer import RegionWriter
 from crossgaze.errors import InputError
-from crossgaze.files import write_json
 from crossgaze.threads import cores
-from crossgaze.vision.backbones import Backbone, load_backbone
-from crossgaze.vision.grid import grid_boxes
+from crossgaze.vision.backbones import Backbone
 from crossgaze.vision.listing import list_photos
-from crossgaze.vision.photos import MAX_PIXELS, Photo, read_photo
-from crossgaze.vision.pipeline import PixelBudget, extract_groups
+from crossgaze.vision.photos import Photo, read_photo
+from crossgaze.vision.pipeline import GROUP, Group, PixelBudget, extract_groups
+from crossgaze.vision.report import ExtractReport
+from crossgaze.vision.settings import ExtractConfig, Shard
+from crossgaze.vision.sources.base import RegionSource
+from crossgaze.vision.sources.given import GivenBoxes, read_boxes
+from crossgaze.vision.sources.making import default_batch, find_device, make_source
+
+__all__ = ["ExtractConfig", "ExtractReport", "Shard", "extract"]
 
 FIELDS = ("counts", "boxes", "sizes", "stamps")
-
-
-@dataclass(frozen=True)
-class ExtractConfig:
-    """How photographs become regions.
-
-    Args:
-        backbone: "efficientnet-lite2" (or 0, 1), "vgg19", a folder or Hub id of a transformers
-            backbone ("microsoft/resnet-152").
-        weights: the weights file, for vgg19.
-        grid: g; an image becomes g x g regions.
-        size: input pixels; None takes one map cell a region, and an 8 x 8 map for g below 7.
-        fit: "stretch" to a square, or "keep" the photograph's proportions.
-        dtype: how features are stored.
-        batch: photographs a forward pass; None takes 2 on a CPU (its caches hold no more), else 32.
-        workers: threads; None takes one a core.
-        device: "cpu", "cuda", "cuda:1", "mps"; "auto" takes a GPU where there is one.
-        max_pixels: photographs with more are refused before they are decoded.
-        follow_links: whether symbolic links are followed, also out of the folder.
-    """
-
-    backbone: str = "efficientnet-lite2"
-    weights: Path | None = None
-    grid: int = 6
-    size: int | None = None
-    fit: Literal["stretch", "keep"] = "stretch"
-    dtype: Literal["float16", "float32"] = "float16"
-    batch: int | None = None
-    workers: int | None = None
-    device: str = "auto"
-    max_pixels: int = MAX_PIXELS
-    follow_links: bool = False
-
-    def __post_init__(self) -> None:
-        bounds: dict[str, tuple[int | None, int, int]] = {
-            "grid": (self.grid, 1, 64),
-            "size": (self.size, 32, 4096),
-            "batch": (self.batch, 1, 4096),
-            "workers": (self.workers, 1, 256),
-        }
-        for name, (value, low, high) in bounds.items():
-            if value is not None and not low <= value <= high:
-                raise InputError(f"{name}: got {value}, wanted {low} to {high}")
-        for name, text, known in (
-            ("fit", self.fit, ("stretch", "keep")),
-            ("dtype", self.dtype, ("float16", "float32")),
-        ):
-            if text not in known:
-                raise InputError(f"{name}: got {text!r}, wanted {' or '.join(known)}")
-
-
-@dataclass(frozen=True)
-class Shard:
-    """One of `total` equal parts of a folder; which part a photograph is in depends on its name.
-
-    Example:
-        >>> Shard.parse("2/4")
-        Shard(number=2, total=4)
-    """
-
-    number: int = 1
-    total: int = 1
-
-    @classmethod
-    def parse(cls, text: str) -> Shard:
-        """Read "i/n", counted from 1."""
-        number, sign, total = text.partition("/")
-        if sign and number.isdecimal() and total.isdecimal():
-            shard = cls(int(number), int(total))
-            if 1 <= shard.number <= shard.total:
-                return shard
-        raise InputError(f"shard: got {text!r}, wanted i/n from 1/n to n/n, such as 2/4")
-
-    def __contains__(self, name: str) -> bool:
-        return zlib.crc32(name.encode()) % self.total == self.number - 1
-
-    def __str__(self) -> str:
-        return f"{self.number}/{self.total}"
-
-
-@dataclass(frozen=True)
-class ExtractReport:
-    """What an extraction did; the same is in the store's `report.json`.
-
-    Args:
-        photos: photographs found (in this shard).
-        extracted: made into regions by this run.
-        already: in the store before.
-        unreadable: (name, reason) of those that could not be read.
-        changed: in the store, but the file is another one now; their old regions are kept.
-        gone: in the store, but no longer in the folder.
-        left_out: files that are not photographs, links, hidden files.
-        seconds: time spent decoding, computing and writing.
-        finished: whether the run came to its end.
-        shard: "i/n", or "" for the whole.
-    """
-
-    photos: int
-    extracted: int = 0
-    already: int = 0
-    unreadable: tuple[tuple[str, str], ...] = ()
-    changed: tuple[str, ...] = ()
-    gone: int = 0
-    left_out: tuple[LeftOut, ...] = ()
-    seconds: float = 0.0
-    finished: bool = False
-    shard: str = ""
-    config: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def images_per_second(self) -> float:
-        """Photographs made into regions a second."""
-        return self.extracted / self.seconds if self.seconds else 0.0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the report as JSON holds it."""
-        rate = round(self.images_per_second, 2)
-        return asdict(self) | {"images_per_second": rate, "crossgaze": __version__}
-
-    def save(self, folder: Path) -> None:
-        """Write `report.json`."""
-        write_json(folder / "report.json", self.to_dict())
 
 
 def extract(
@@ -173,12 +54,12 @@ def extract(
         out: the store's folder.
         config: how; the defaults if not given.
         shard: only this part of the folder, to be joined with `merge_stores`.
-        backbone: a loaded backbone, instead of loading what `config` names.
+        backbone: a loaded backbone for a grid, instead of loading what `config` names.
         on_progress: called with (photographs done, photographs in all).
 
     Example:
         ```python
-        report = extract("photos/", "regions/", ExtractConfig(grid=7))
+        report = extract("photos/", "regions/", ExtractConfig(whole=True))
         store = RegionStore("regions/")
         ```
     """
@@ -186,28 +67,19 @@ def extract(
     shard = shard or Shard()
     listing = list_photos(photos, follow_links=config.follow_links)
     names = [name for name in listing.names if name in shard]
-    device = _device(config.device)
-    model = (backbone or load_backbone(config.backbone, config.weights)).to(device).eval()
-    size = config.size or model.stride * (config.grid if config.grid >= 7 else 8)
-    if size % model.stride:
-        # Else the last cells of the map would lie half outside, and boxes would not fit features.
-        raise InputError(f"size: got {size}, wanted a multiple of {model.stride} for {model.name}")
+    device = find_device(config.device)
+    given = None if config.boxes is None else read_boxes(config.boxes, listing.names)
+    source = make_source(config, device, backbone=backbone, given=given)
     _require_same_shard(Path(out), shard)
-    made_by = {
-        "regions": "grid",
-        "grid": config.grid,
-        "backbone": model.name,
-        "weights": model.fingerprint(),
-        "size": size,
-        "fit": config.fit,
-    }
-    settings = to_dict(config) | {"size": size}
+    made_by = {**source.made_by, "fit": config.fit}
+    settings = to_dict(config) | {"size": source.size}
     with RegionWriter(
         out,
-        config.grid**2,
-        model.width,
+        source.regions,
+        source.width,
         dtype=config.dtype,
-        fields=FIELDS,
+        fields=FIELDS + source.fields,
+        labels=source.labels,
         made_by=made_by,
     ) as writer:
         already = writer.ids & set(names)
@@ -216,7 +88,7 @@ def extract(
             already=len(already),
             changed=_changed(RegionStore(out), listing.root, already),
             gone=len(writer.ids - set(names)),
-            left_out=listing.left_out,
+            left_out=listing.left_out + (given.strangers if given else ()),
             shard=str(shard) if shard.total > 1 else "",
             config=settings,
         )
@@ -224,19 +96,22 @@ def extract(
         todo = [name for name in names if name not in already]
 
         def read(path: Path, budget: PixelBudget) -> Photo:
-            return read_photo(
+            photo = read_photo(
                 path,
-                size,
+                source.size,
                 fit=config.fit,
-                multiple=model.stride,
+                multiple=source.multiple,
                 max_pixels=config.max_pixels,
                 budget=budget,
             )
+            if given:
+                given.require_fitting(photo, path.relative_to(listing.root).as_posix())
+            return photo
 
         batch = config.batch or default_batch(device)
         workers = config.workers or cores()
         groups = extract_groups(
-            listing.root, todo, read, model, grid=config.grid, batch=batch, workers=workers
+            listing.root, todo, read, source, group=max(GROUP, 4 * batch), workers=workers
         )
         unreadable: list[tuple[str, str]] = []
         started, done = time.perf_counter(), len(already)
@@ -245,22 +120,19 @@ def extract(
         finished = False
         try:
             for group in groups:
-                boxes = [grid_boxes(config.grid, *size) for size in group.sizes.tolist()]
-                writer.append(
-                    group.names,
-                    group.features,
-                    boxes=np.array(boxes),
-                    sizes=group.sizes,
-                    stamps=group.stamps,
-                )
+                if group.names:
+                    writer.append(group.names, **_arrays(group, source))
                 unreadable += group.unreadable
                 done += len(group.names) + len(group.unreadable)
                 if on_progress:
                     on_progress(done, len(names))
             finished = True
         finally:
+            without, unused = _without_boxes(given, RegionStore(out), set(names))
             report = replace(
                 report,
+                without_boxes=without,
+                left_out=report.left_out + unused,
                 extracted=len(writer.ids & set(todo)),
                 unreadable=tuple(unreadable),
                 seconds=round(time.perf_counter() - started, 3),
@@ -275,21 +147,41 @@ def extract(
     return report
 
 
-def default_batch(device: torch.device) -> int:
-    """Return how many photographs a forward pass takes best."""
-    return 2 if device.type == "cpu" else 32
+def _without_boxes(
+    given: GivenBoxes | None, store: RegionStore, names: set[str]
+) -> tuple[tuple[str, ...], tuple[LeftOut, ...]]:
+    """Return the photographs in the store that have no box of their own, and boxes not used.
+
+    Of the whole store, so that a run that was stopped and went on says it of all of them.
+    """
+    if given is None:
+        return (), ()
+    rows = [row for row, name in enumerate(store.ids) if name in names]
+    sizes = store.sizes
+    assert sizes is not None
+    return given.unused([store.ids[row] for row in rows], np.asarray(sizes[rows]))
 
 
-def _device(name: str) -> torch.device:
-    if name == "auto":
-        gpus = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-        name = next((gpu for gpu, there in gpus.items() if there), "cpu")
-    try:
-        torch.zeros(1, device=name).cpu()
-        return torch.device(name)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        first = str(error).splitlines()[0]
-        raise InputError(f"device: {name!r} cannot be used here: {first}") from None
+def _arrays(group: Group, source: RegionSource) -> dict[str, npt.NDArray[Any]]:
+    """Return a group's regions as the store takes them, short rows padded."""
+    count = len(group.names)
+    arrays: dict[str, npt.NDArray[Any]] = {
+        "features": np.zeros((count, source.regions, source.width), np.float32),
+        "boxes": np.zeros((count, source.regions, 4), np.float32),
+        "counts": np.array([len(found.boxes) for found in group.found], np.int64),
+        "sizes": group.sizes,
+        "stamps": group.stamps,
+    }
+    for name in source.fields:
+        kind = group.found[0].fields[name].dtype
+        arrays[name] = np.zeros((count, source.regions), kind)
+    for row, found in enumerate(group.found):
+        n = len(found.boxes)
+        arrays["features"][row, :n] = found.features
+        arrays["boxes"][row, :n] = found.boxes * np.tile(group.sizes[row], 2)
+        for name in source.fields:
+            arrays[name][row, :n] = found.fields[name]
+    return arrays
 
 
 def _require_same_shard(out: Path, shard: Shard) -> None:

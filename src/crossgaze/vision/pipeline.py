@@ -17,13 +17,11 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from crossgaze.errors import InputError
 from crossgaze.threads import single_threaded
-from crossgaze.vision.backbones import Backbone
-from crossgaze.vision.grid import pool_grid
 from crossgaze.vision.photos import Photo, PhotoError
+from crossgaze.vision.sources.base import Found, RegionSource
 
 PIXELS = 150_000_000  # being decoded at once by all threads together; 10-15 bytes of memory each
 GROUP = 32  # photographs that one thread takes at a time, written and acknowledged together
@@ -35,14 +33,14 @@ class Group:
 
     Args:
         names: (B,) those that were read.
-        features: (B, g * g, d).
+        found: the regions of each.
         sizes: (B, 2) width and height, upright.
         stamps: (B, 2) bytes and mtime (ns) of the files.
         unreadable: (name, reason) of the others.
     """
 
     names: tuple[str, ...]
-    features: npt.NDArray[np.float32]
+    found: tuple[Found, ...]
     sizes: npt.NDArray[np.int64]
     stamps: npt.NDArray[np.int64]
     unreadable: tuple[tuple[str, str], ...]
@@ -85,10 +83,9 @@ def extract_groups(
     root: Path,
     names: Sequence[str],
     read: Callable[[Path, PixelBudget], Photo],
-    model: Backbone,
+    source: RegionSource,
     *,
-    grid: int,
-    batch: int,
+    group: int = GROUP,
     workers: int,
 ) -> Iterator[Group]:
     """Give the regions of photographs, group by group in the order of `names`.
@@ -97,21 +94,24 @@ def extract_groups(
         root: the folder that the names are relative to.
         names: the photographs.
         read: gives a photograph resized to what the network takes, decoded within a budget.
-        model: the backbone, on its device.
-        grid: g.
-        batch: photographs a forward pass.
+        source: makes regions of them.
+        group: photographs that a thread takes at a time; more than a batch, so that shapes find
+            their like.
         workers: threads.
     """
     # A GPU takes one batch at a time anyway; the threads then share out the decoding.
-    turn = threading.Lock() if model.mean.device.type != "cpu" else nullcontext()
+    turn = threading.Lock() if source.device.type != "cpu" else nullcontext()
     stop = threading.Event()
     budget = PixelBudget(PIXELS)
+
+    def go_on() -> None:
+        if stop.is_set():
+            raise _StoppedError
 
     def work(names: Sequence[str]) -> Group:
         photos, stamps, done, unreadable = [], [], [], []
         for name in names:
-            if stop.is_set():
-                raise _StoppedError
+            go_on()
             path = root / name
             try:
                 status = path.stat()
@@ -126,17 +126,16 @@ def extract_groups(
                 done.append(name)
                 stamps.append((status.st_size, status.st_mtime_ns))
         with turn:
-            features = grid_regions(photos, model, grid, batch, stop)
+            found = source(photos, done, go_on)
         sizes = [(photo.width, photo.height) for photo in photos]
         return Group(
             tuple(done),
-            features,
+            tuple(found),
             np.array(sizes, np.int64).reshape(-1, 2),
             np.array(stamps, np.int64).reshape(-1, 2),
             tuple(unreadable),
         )
 
-    group = max(GROUP, 4 * batch)  # more than a batch, so that shapes find their like
     with single_threaded() as initializer:
         pool = ThreadPoolExecutor(workers, "extract", initializer)
         waiting: deque[Future[Group]] = deque()
@@ -160,43 +159,3 @@ def _require_there(root: Path) -> None:
     """Tell a photograph that cannot be read from a folder that has gone away."""
     if not root.is_dir():
         raise InputError(f"{root}: is gone, its photographs were being read") from None
-
-
-def grid_regions(
-    photos: Sequence[Photo],
-    model: Backbone,
-    grid: int,
-    batch: int,
-    stop: threading.Event | None = None,
-) -> npt.NDArray[np.float32]:
-    """Run the network over photographs, in batches of one shape.
-
-    Args:
-        photos: B photographs, resized to what the network takes.
-        model: the backbone, on its device.
-        grid: g.
-        batch: photographs a forward pass.
-        stop: set when nobody wants the result any more.
-
-    Returns:
-        (B, g * g, d) features.
-    """
-    shapes: dict[tuple[int, ...], list[int]] = {}
-    for row, photo in enumerate(photos):
-        shapes.setdefault(photo.pixels.shape, []).append(row)
-    features = torch.empty(len(photos), grid * grid, model.width, device=model.mean.device)
-    with torch.inference_mode():
-        for rows in shapes.values():
-            for start in range(0, len(rows), batch):
-                if stop is not None and stop.is_set():
-                    raise _StoppedError
-                chosen = rows[start : start + batch]
-                pixels = np.stack([photos[row].pixels for row in chosen])  # (b, H, W, 3)
-                maps = model(torch.from_numpy(pixels).to(features.device))  # (b, d, h, w)
-                if maps.shape[:2] != (len(chosen), model.width):
-                    raise InputError(
-                        f"backbone {model.name!r}: gave features of shape {tuple(maps.shape)}, "
-                        f"wanted ({len(chosen)}, {model.width}, h, w)"
-                    )
-                features[chosen] = pool_grid(maps, grid)
-    return features.cpu().numpy()

@@ -10,6 +10,7 @@ import torch
 from crossgaze.errors import FileFormatError, InputError
 from crossgaze.evaluation.coverage import box_iou
 from crossgaze.vision.objects.detector import ZOO, ObjectDetector, load_detector
+from crossgaze.vision.objects.selection import choose
 from crossgaze.vision.objects.words import Words
 
 
@@ -18,10 +19,10 @@ def detector():
     return load_detector()
 
 
-def sound(regions, detector):
-    """What holds for the regions of any photograph."""
+def require_sound(regions, detector, most=36):
+    """Assert what holds for the regions of any photograph."""
     count = len(regions)
-    assert 1 <= count <= 36
+    assert 1 <= count <= most
     for name, shape in (
         ("boxes", (count, 4)),
         ("confidence", (count,)),
@@ -65,7 +66,30 @@ def noise(height, width):
 )
 def test_any_photograph_has_between_1_and_36_regions_inside_it(detector, pixels):
     (regions,) = detector(pixels)
-    sound(regions, detector)
+    require_sound(regions, detector)
+    (same,) = detector.pool(pixels, [regions.boxes])
+    np.testing.assert_allclose(same, regions.features, atol=1e-2)  # each feature is of its box
+
+
+@pytest.mark.parametrize("pixels", [noise(5, 7), noise(320, 320)], ids=["5x7", "noise"])
+def test_the_whole_image_is_one_more_region_the_last(detector, pixels):
+    (regions,), (alone,) = detector(pixels, whole=True), detector(pixels)
+    require_sound(regions, detector, most=37)
+    assert len(regions) == len(alone) + 1
+    assert regions.boxes[-1].tolist() == [0, 0, 1, 1]
+    assert regions.confidence[-1] == 0
+
+
+def test_the_best_is_kept_where_nothing_would_do(detector, monkeypatch):
+    def nothing(*given):
+        number, gain, real = choose(*given)
+        return number, gain, torch.zeros_like(real)
+
+    pixels = noise(320, 320)
+    (before,) = detector(pixels)
+    monkeypatch.setattr("crossgaze.vision.objects.detector.choose", nothing)
+    (regions,) = detector(pixels)
+    assert regions.boxes.tolist() == before.boxes[:1].tolist()
 
 
 def test_an_astronaut(detector):
@@ -73,7 +97,7 @@ def test_an_astronaut(detector):
     data = pytest.importorskip("skimage.data", reason="needs scikit-image")
     photo = torch.from_numpy(data.astronaut()).unsqueeze(0)  # (1, 512, 512, 3)
     (regions,) = detector(photo)
-    sound(regions, detector)
+    require_sound(regions, detector)
     assert len(regions) == 36
     person = [0.05, 0.0, 0.9, 1.0]
     best = box_iou(regions.boxes, [person])[:, 0]

@@ -82,6 +82,20 @@ def import_tsv(
     )
 
 
+def tsv_boxes(path: Path) -> Iterator[tuple[str, npt.NDArray[np.float32], tuple[int, int]]]:
+    """Give the images of a TSV file without their features: id, boxes (n, 4) in pixels, size."""
+    seen: dict[str, int] = {}
+    for line in _lines(path):
+        name, rows = line.name(), line.count()
+        boxes = line.numbers("boxes", "<f4", rows)
+        if not np.isfinite(boxes).all():
+            raise line.error("boxes are not all finite")
+        if name in seen:
+            raise line.error(f"image id {name!r} was already given by line {seen[name]}")
+        seen[name] = line.number
+        yield name, boxes, (line.whole("image_w", MAX_SIDE), line.whole("image_h", MAX_SIDE))
+
+
 def is_tsv(path: Path) -> bool:
     """Whether a file is named as a TSV or as a numbered part of one (`train.tsv.0`)."""
     return _FILE.fullmatch(path.name) is not None

@@ -18,7 +18,10 @@ from crossgaze.files import write_json
 
 BATCH = 64
 # Counts and lists of an extraction's report that add up over its shards.
-SUMMED = ("photos", "extracted", "already", "gone", "unreadable", "changed", "left_out")
+SUMMED = (
+    *("photos", "extracted", "already", "gone", "unreadable", "changed", "left_out"),
+    "without_boxes",
+)
 
 
 def merge_stores(

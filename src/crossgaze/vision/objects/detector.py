@@ -132,21 +132,26 @@ class ObjectDetector(nn.Module):
         return self.words.attributes
 
     @torch.inference_mode()
-    def forward(self, pixels: Tensor) -> list[Regions]:
+    def forward(self, pixels: Tensor, *, whole: bool = False) -> list[Regions]:
         """Find the regions of some photographs.
 
         Args:
             pixels: (B, H, W, 3) uint8 RGB; another size than `size` x `size` is stretched to it.
+            whole: whether the whole image is one more region, the last, with confidence 0.
 
         Returns:
-            B times between 1 and 36 regions.
+            B times between 1 and 36 regions, and the whole image.
         """
         found = self.candidates(self.taps(self._input(pixels)))
         number, gain, real = choose(found.boxes, found.quality, found.valid, self.selection)
         boxes = found.boxes.gather(1, number.unsqueeze(-1).expand(-1, -1, 4))  # (B, m, 4)
-        judged = self.network.judge(found.finest, found.head, boxes)
         # The best is always kept, so that no photograph is without a region.
         real[:, 0] = True
+        if whole:
+            unit = boxes.new_tensor([0, 0, 1, 1]).expand(len(boxes), 1, 4)
+            boxes = torch.cat([boxes, unit], 1)
+            gain, real = F.pad(gain, (0, 1)), F.pad(real, (0, 1), value=True)
+        judged = self.network.judge(found.finest, found.head, boxes)
         return self._pack(boxes, gain.clamp(0, 1), judged, real)
 
     def candidates(self, maps: tuple[Tensor, ...]) -> Candidates:
