@@ -4,6 +4,7 @@ import io
 import json
 import re
 import sys
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -220,6 +221,22 @@ class Terminal(io.StringIO):
 
     def isatty(self):
         return True
+
+
+def test_one_bar_at_a_time(capsys, world, tmp_path, monkeypatch):
+    """Not every version of rich can draw two."""
+    events = []
+
+    @contextmanager
+    def bar(label, unit):
+        events.append(f"{label} of {unit}")
+        yield lambda done, total: None
+        events.append(f"{label} ends")
+
+    monkeypatch.setattr("crossgaze.progress.progress_bar", bar)
+    assert run(capsys, *world, "--entities", tmp_path / "annotations.zip")[0] == 0
+    first, second = "Attention of captions", "Scoring of images"
+    assert events == [first, "Attention ends", second, "Scoring ends"]
 
 
 def test_a_bar_for_each_stage_where_somebody_watches(capsys, world, tmp_path, monkeypatch):

@@ -55,6 +55,8 @@ def test_an_ensemble_averages_scores(world):
     captioned, regions = world
     one, two, three = parts.model(seed=1), parts.model("bfan", seed=2), parts.model("vse", seed=3)
     tables = [slow_scores(model, captioned, regions) for model in (one, two, three)]
+    made = scores.score_split([one, two, three], captioned, regions)
+    assert made == pytest.approx(sum(tables) / 3, abs=1e-5)
     wanted = ranks_of(sum(tables) / 3, captioned.image_of).figures()
     for given in ([one, two, three], Ensemble([one, two, three]), [Ensemble([one, two]), three]):
         found = evaluate(given, captioned, regions, QUICK).protocols[0].figures
