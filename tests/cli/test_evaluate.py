@@ -102,6 +102,9 @@ def test_attention_is_measured(capsys, world, tmp_path):
     assert "flickr8k, 1 phrases" in out
     assert re.search(r"the paper's +CCR/CCS table 4: SCAN +Flickr30K 1K +0.201 +0.858 +0.305", out)
     assert "pointing game" in out
+    both = run(capsys, *words, "--ensemble", tmp_path / "vse")[1]
+    assert "scan of scan + vse: attention" in both  # one member's, and said so
+    assert "vse++: has no map 't-i'" in both
     (entry,) = json.loads(run(capsys, *words, "--json")[1])["attention"]
     assert entry["phrases"] == 1
     assert 0 <= entry["figures"]["f1"]["value"] <= 1
