@@ -15,6 +15,7 @@ import pytest
 from PIL import Image
 
 import entity_files
+import evaluation_parts
 from crossgaze.cli import VERBS, main, module_of, parse
 from crossgaze.data.regions.store import RegionStore
 from crossgaze.data.regions.writer import RegionWriter
@@ -62,6 +63,8 @@ def data(tmp_path, monkeypatch):
         boxes = np.array([[[0, 0, 5, 5]] * 2])
         image = "1000268201_693b08cb0e.jpg"
         writer.append([image], np.ones((1, 2, 3)), boxes=boxes, sizes=np.array([[9, 9]]))
+    evaluation_parts.write_store(tmp_path / "flickr8k-regions", ["42_a.jpg", "7_b.jpg"])
+    evaluation_parts.model().save_pretrained(tmp_path / "my-scan")
     return tmp_path
 
 
@@ -79,6 +82,11 @@ def test_python_code_runs(page, data):
         assert names["scores"].shape == (3, 2)
         assert names["attention"].weights.shape[2:] == (4, 36)
         assert names["again"].config == names["model"].config
+    if page.name == "evaluation.md":
+        assert set(names["figures"]) == set(names["found"].protocols[0].figures)
+        assert names["change"]["rsum"].value == 0
+        assert len(names["quality"]) == 1
+        assert "the paper's" in names["text"]
     if page.name == "extract.md":
         assert names["store"].features.shape == (1, 36, 1792)
         assert (names["mine"].extracted, names["mine"].without_boxes) == (1, ())
@@ -115,6 +123,7 @@ def test_the_pages_show_code_at_all():
     shown = {page.name: len(blocks(page, "python")) for page in PAGES}
     assert {page for page, count in shown.items() if count} == {
         "data.md",
+        "evaluation.md",
         "extract.md",
         "models.md",
         "regions.md",
