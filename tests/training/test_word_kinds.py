@@ -39,6 +39,12 @@ def test_words_that_name_nothing_to_point_at_have_no_kind(word):
     assert word not in kinds(f"a {word} .", f"the {word} in a {word} .", f"{word}")
 
 
+def test_a_word_is_what_it_is_used_as_more_often():
+    captions = ["the water .", "a water slide .", "the slide ."]
+    assert kinds(*captions, "a water .")["water"] == "thing"
+    assert kinds(*captions, "two water slide .")["water"] == "attribute"
+
+
 def test_rare_words_have_no_kind():
     captions = ["a dog ."] * 3 + ["a cat ."] * 2
     assert kinds(*captions, least=3) == {"dog": "thing"}

@@ -199,7 +199,7 @@ def _ccr(model: Matcher, one: _Map, margin: float) -> Tensor:
     """Eq. 6: [AGG Sim(q_i, s_i) - AGG Sim(q_i, l_i) + gamma_2]_+ of each pair, (P,)."""
     attended = one.attended()
     looked, has_attended = _group(one, attended)
-    ignored, has_ignored = _group(one, ~attended & one.key_mask[:, None])
+    ignored, has_ignored = _group(one, ~attended)  # padding among them, which weighs 0
     counts = has_attended & has_ignored & one.query_mask  # (P, q)
     any_counts = counts.any(1)
     # A pair without a query that counts adds nothing; AGG still wants one to work on.
