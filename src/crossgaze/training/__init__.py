@@ -1,0 +1,1 @@
+"""Losses, constraints, and the training of every model."""
