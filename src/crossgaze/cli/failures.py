@@ -25,7 +25,10 @@ _OF_THE_MACHINE = frozenset(
 # What torch says, of a GPU, of Windows and of Linux.
 _NO_MEMORY = ("out of memory", "not enough memory", "can't allocate memory")
 _BUG = "internal error"
-_NEEDS_LESS = {"extract": "; try a smaller batch= or size=, or fewer workers="}
+_NEEDS_LESS = {
+    "extract": "; try a smaller batch= or size=, or fewer workers=",
+    "train": "; try a smaller batch= or model.size=",
+}
 LONGEST = 500  # signs of a foreign message that are shown
 
 

@@ -1,0 +1,1 @@
+"""Training: losses, constraints, batches, and the loop around them."""
