@@ -31,16 +31,16 @@ PAPERS = {
     "CCR/CCS": (
         "More Than Just Attention: Learning Cross-Modal Attentions with Contrastive Constraints",
         9,
-        ["ccr", "ccs"],
+        ["constraints"],
     ),
 }
-# Equations that are losses, constraints, answers or metrics: they come with training.
+# Equations that come later: answers to questions, and their metric.
 LATER = {
-    "SCAN": {11: "training", 12: "training"},
-    "VSRN": {8: "training", 10: "training"},
-    "DAN": dict.fromkeys((11, 12, 15), "r-DAN") | {20: "training", 23: "VQA metric"},
-    "MMCA": {15: "training"},
-    "CCR/CCS": dict.fromkeys(range(1, 10), "training"),
+    "SCAN": {},
+    "VSRN": {},
+    "DAN": dict.fromkeys((11, 12, 15), "r-DAN") | {23: "VQA metric"},
+    "MMCA": {},
+    "CCR/CCS": {},
 }
 MENTION = re.compile(r"\bEqs?\. (\d+)(?:-(\d+))?(?: of (SCAN|VSRN|DAN|MMCA|CCR/CCS))?")
 

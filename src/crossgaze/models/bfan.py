@@ -110,23 +110,30 @@ class Bfan(FragmentMatcher):
     def attention(self, images: Encoded, texts: Encoded) -> Attention:
         """Return the focal attention of the pairs, (P, 2, words, regions): "t-i" and "i-t".
 
-        In the first a word's row sums to 1, in the second a region's column.
+        In the first a word's row sums to 1, in the second a region's column. `dense` is the same
+        before fragments were dropped.
         """
         require_pairs(images, texts)
         (regions, k_mask), (words, n_mask) = map(clean_fragments, (images, texts))
-        ahead = self._weights(regions, words, k_mask, n_mask)  # (P, n, k)
-        back = self._weights(words, regions, n_mask, k_mask).transpose(1, 2)  # (P, n, k)
-        return Attention(names=("t-i", "i-t"), weights=torch.stack([ahead, back], dim=1))
+        ahead = self._weights(regions, words, k_mask, n_mask)  # 2 x (P, n, k)
+        back = self._weights(words, regions, n_mask, k_mask)  # 2 x (P, k, n)
+        dense, focal = (
+            torch.stack([one, other.transpose(1, 2)], dim=1)  # (P, 2, n, k)
+            for one, other in zip(ahead, back, strict=True)
+        )
+        return Attention(names=("t-i", "i-t"), weights=focal, dense=dense)
 
-    def _weights(self, context: Tensor, query: Tensor, c_mask: Tensor, q_mask: Tensor) -> Tensor:
-        """Return the focal attention of the query over the context, (P, q, c)."""
+    def _weights(
+        self, context: Tensor, query: Tensor, c_mask: Tensor, q_mask: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Return the attention of the query over the context, (P, q, c), and the focal one."""
         weights = attend(context, query, c_mask, q_mask, sharpness=self.config.lambda1)
-        return focus(weights, c_mask, self.config.focal)
+        return weights, focus(weights, c_mask, self.config.focal)
 
     def _one_way(self, context: Tensor, query: Tensor, c_mask: Tensor, q_mask: Tensor) -> Tensor:
         """Return the mean relevance of the query fragments, (P,)."""
-        relevances = relevance(context, query, self._weights(context, query, c_mask, q_mask))
-        return relevances.masked_fill(~q_mask, 0.0).sum(1) / q_mask.sum(1)
+        _, weights = self._weights(context, query, c_mask, q_mask)
+        return self.aggregate(relevance(context, query, weights), q_mask)  # (P, q) -> (P,)
 
     def _pairs(self, regions: Tensor, words: Tensor, k_mask: Tensor, n_mask: Tensor) -> Tensor:
         """Return the score of P pairs, (P,)."""

@@ -78,9 +78,12 @@ class Attention:
         weights: (P, maps, words, regions), or None where a model does not relate the two.
         regions: (P, maps, regions), how much each region counted, or None.
         words: (P, maps, words), how much each word counted, or None.
+        dense: (P, maps, words, regions), the weights before the model set some of `weights` to
+            zero (BFAN), or None where it drops nothing.
     """
 
     names: tuple[str, ...]
     weights: Tensor | None = None
     regions: Tensor | None = None
     words: Tensor | None = None
+    dense: Tensor | None = None

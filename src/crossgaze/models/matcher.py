@@ -149,7 +149,22 @@ class Matcher(nn.Module, ABC):
 
     @abstractmethod
     def attention(self, images: Encoded, texts: Encoded) -> Attention:
-        """Return the attention of pairs: image i with sentence i."""
+        """Return the attention of pairs: image i with sentence i, with gradient where it has one.
+
+        A map is named for its direction where it has one: "t-i", words look at regions, or "i-t",
+        regions look at words.
+        """
+
+    def aggregate(self, relevances: Tensor, mask: Tensor) -> Tensor:
+        """Turn the relevances of a pair's fragments into its score, (P,): here, their mean.
+
+        Eq. 3 of CCR/CCS: AGG of one direction. `crossgaze.training.constraints` asks for it.
+
+        Args:
+            relevances: (P, q) of the fragments that look.
+            mask: (P, q), which of them count, at least one a pair.
+        """
+        return relevances.masked_fill(~mask, 0.0).sum(1) / mask.sum(1)
 
     # Training ---------------------------------------------------------------------------------
 

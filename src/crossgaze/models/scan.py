@@ -148,5 +148,8 @@ class Scan(FragmentMatcher):
         """Return S(I, T) of P pairs, (P,)."""
         context, query, c_mask, q_mask = self._sides(regions, words, k_mask, n_mask)
         weights = self._attend(context, query, c_mask, q_mask)
-        relevances = relevance(context, query, weights)  # (P, q)
-        return pool(relevances, q_mask, self.config.pooling, self.config.lambda2)
+        return self.aggregate(relevance(context, query, weights), q_mask)  # (P, q) -> (P,)
+
+    def aggregate(self, relevances: Tensor, mask: Tensor) -> Tensor:
+        """Pool (P, q) relevances as configured, (P,)."""
+        return pool(relevances, mask, self.config.pooling, self.config.lambda2)
