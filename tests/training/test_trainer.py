@@ -59,7 +59,7 @@ def assert_equal_runs(one, other):
         assert summaries[0][key] == summaries[1][key]
 
 
-class Stop(Exception):
+class StopError(Exception):
     pass
 
 
@@ -70,7 +70,7 @@ def stop_after(calls):
     def step(done, total):
         left[0] -= 1
         if left[0] < 0:
-            raise Stop
+            raise StopError
 
     return step
 
@@ -83,7 +83,7 @@ def test_a_run_repeats_and_goes_on_bit_for_bit(world, tmp_path, family):
     train(config, tmp_path / "again")
     assert_equal_runs(tmp_path / "whole", tmp_path / "again")
     for calls in (2, 5, 1, 4):  # in mid-epoch, with and without a checkpoint since
-        with pytest.raises(Stop):
+        with pytest.raises(StopError):
             train(config, tmp_path / "stopped", on_progress=stop_after(calls))
     train(config, tmp_path / "stopped")
     assert_equal_runs(tmp_path / "whole", tmp_path / "stopped")
@@ -186,15 +186,15 @@ def test_bfloat16_trains_too(world, tmp_path):
 
 def test_a_run_with_other_settings_is_refused_by_name(world, tmp_path):
     train(settings(world), tmp_path / "run")
+    smaller = settings(world, model={"size": 8, "text": {"word_size": 8}})
     with pytest.raises(InputError, match=r"other settings: model.size is 16, not 8; give the same"):
-        smaller = {"size": 8, "text": {"word_size": 8}}
-        train(settings(world, model=smaller), tmp_path / "run")
+        train(smaller, tmp_path / "run")
     again = train(settings(world), tmp_path / "run")
     assert again == json.loads((tmp_path / "run" / "summary.json").read_text())
 
 
 def test_changed_data_are_refused(world, tmp_path):
-    with pytest.raises(Stop):
+    with pytest.raises(StopError):
         train(settings(world), tmp_path / "run", on_progress=stop_after(4))
     text = world[0].read_text()
     world[0].write_text(text.replace("red", "crimson"))
@@ -205,7 +205,7 @@ def test_changed_data_are_refused(world, tmp_path):
 def test_a_folder_of_something_else_is_refused(world, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("keep me")
-    with pytest.raises(InputError, match="holds 'notes.txt', wanted a new folder or a run's"):
+    with pytest.raises(InputError, match=r"holds 'notes.txt', wanted a new folder or a run's"):
         train(settings(world), tmp_path / "mine")
     assert (tmp_path / "mine" / "notes.txt").read_text() == "keep me"
     with pytest.raises(InputError, match="is a file, wanted a folder for the run"):
@@ -213,7 +213,7 @@ def test_a_folder_of_something_else_is_refused(world, tmp_path):
 
 
 def test_a_damaged_checkpoint_is_named(world, tmp_path):
-    with pytest.raises(Stop):
+    with pytest.raises(StopError):
         train(settings(world), tmp_path / "run", on_progress=stop_after(4))
     (tmp_path / "run" / "checkpoint.pt").write_bytes(b"nothing")
     with pytest.raises(InputError, match=r"checkpoint.pt: does not read as a checkpoint"):

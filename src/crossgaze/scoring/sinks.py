@@ -195,8 +195,8 @@ class BestImages:
 class TruthRanks:
     """Counts at which rank the right answer stands, without keeping the scores.
 
-    Rank 1 is first; what scores the same as the right answer counts as before it. An image's rank
-    is that of the best of its sentences among all that are not its own.
+    Rank 1 is first; what scores the same as the right answer counts as before it, and so does a
+    NaN. An image's rank is that of the best of its sentences among all that are not its own.
 
     An image's scores arrive together, but a sentence's right image may come after others that must
     be compared with it. So its score is guessed first (`crossgaze.scoring.pairs` computes it by
@@ -229,14 +229,15 @@ class TruthRanks:
         has = own.any(1)
         # An image without a sentence has no rank.
         best = torch.where(own, scores, -torch.inf).max(1).values if own.shape[1] else has.float()
-        ranks = 1 + ((scores >= best[:, None]) & ~own).sum(1)
+        # "Not below" and not "at least": a NaN is neither, and must not help the query.
+        ranks = 1 + (~(scores < best[:, None]) & ~own).sum(1)
         self._images.append(torch.where(has, ranks, 0))
 
         columns = own.any(0).nonzero().flatten()
         self._exact[columns] = scores[self._truth[columns] - start, columns].double()
         # One comparison decides, so that rounding counts nothing twice.
         ahead = (scores - self._guess).masked_fill(own, -torch.inf)  # (B, M)
-        self._before += (ahead > self._slack).sum(0)
+        self._before += (~(ahead <= self._slack)).sum(0)
         close = ahead.abs() <= self._slack
         self._close.append((close.nonzero()[:, 1], scores[close].double()))
 

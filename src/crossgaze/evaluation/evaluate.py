@@ -1,0 +1,219 @@
+"""A whole evaluation: recalls on one or more protocols, attention, intervals, each query's rank.
+
+`crossgaze evaluate MODEL DATA` is this from the command line. A model may be tested on any data,
+whatever it was trained on: words that it does not know are read as <unk> and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from crossgaze.data.captions.captioned import CaptionedImages
+from crossgaze.data.entities.annotations import EntityImage
+from crossgaze.errors import InputError
+from crossgaze.evaluation.attention_on_entities import NoMapError, measure_attention
+from crossgaze.evaluation.attention_quality import AttentionConfig, AttentionQuality
+from crossgaze.evaluation.bootstrap import BootstrapConfig, Estimate, retrieval_estimates
+from crossgaze.evaluation.recall import Retrieval, fold_rows, ranks_of
+from crossgaze.evaluation.scores import check_captions, matchers_of, score_split
+from crossgaze.evaluation.sources import RegionSource
+from crossgaze.models.ensemble import Ensemble
+from crossgaze.models.matcher import Matcher
+from crossgaze.scoring.every_pair import GIGABYTE
+from crossgaze.scoring.sinks import BestImages, BestTexts
+
+Step = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class EvaluateConfig:
+    """How a model is evaluated.
+
+    Args:
+        folds: in how many folds the images are searched, one protocol for each number: 1 is all
+            at once, 5 the mean of five folds (MS-COCO's 1K).
+        top: how many of the best answers of each query are kept.
+        batch: images encoded together.
+        budget: bytes of working memory.
+        bootstrap: how intervals are made.
+        attention: what counts as attended and relevant.
+    """
+
+    folds: tuple[int, ...] = (1,)
+    top: int = 10
+    batch: int = 128
+    budget: int = GIGABYTE
+    bootstrap: BootstrapConfig = field(default_factory=BootstrapConfig)
+    attention: AttentionConfig = field(default_factory=AttentionConfig)
+
+    def __post_init__(self) -> None:
+        if not self.folds or len(set(self.folds)) < len(self.folds) or min(self.folds) < 1:
+            raise InputError(f"folds: got {self.folds}, wanted whole numbers, each once")
+        if self.top < 0:
+            raise InputError(f"top: got {self.top}, wanted 0 or more")
+        if self.batch < 1:
+            raise InputError(f"batch: got {self.batch}, wanted 1 or more")
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """What one fold gave.
+
+    Args:
+        ranks: of its images and captions.
+        best_texts: (n, K) scores and caption numbers within the fold, or None.
+        best_images: (m, K) scores and image numbers within the fold, or None.
+    """
+
+    ranks: Retrieval
+    best_texts: tuple[npt.NDArray[Any], npt.NDArray[np.int64]] | None = None
+    best_images: tuple[npt.NDArray[Any], npt.NDArray[np.int64]] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Protocol:
+    """The images searched in so many folds: the figures are the mean of the folds'."""
+
+    folds: tuple[Fold, ...]
+    figures: Mapping[str, Estimate]
+
+    @property
+    def retrievals(self) -> list[Retrieval]:
+        """The ranks of each fold."""
+        return [fold.ranks for fold in self.folds]
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Everything that was measured.
+
+    Args:
+        captioned: the images and captions, captions in the order of their images.
+        protocols: one for each number of folds.
+        attention: of each model that has the map, its family and what was measured.
+        unknown: words that no model knows and words in all, or None.
+        notes: what could not be measured, and why.
+    """
+
+    captioned: CaptionedImages
+    protocols: tuple[Protocol, ...]
+    attention: tuple[tuple[str, AttentionQuality], ...] = ()
+    unknown: tuple[int, int] | None = None
+    notes: tuple[str, ...] = ()
+
+
+def evaluate(
+    models: Matcher | Ensemble | Sequence[Matcher | Ensemble],
+    captioned: CaptionedImages,
+    regions: RegionSource,
+    config: EvaluateConfig | None = None,
+    *,
+    entities: Mapping[str, EntityImage] | None = None,
+    on_progress: Step | None = None,
+    on_attention: Step | None = None,
+) -> Evaluation:
+    """Evaluate a model, or several whose scores are averaged.
+
+    Args:
+        models: in evaluation mode.
+        captioned: the images and captions to test on.
+        regions: of these images, see `crossgaze.evaluation.sources.open_regions`.
+        config: what is measured and how.
+        entities: Flickr30k Entities, to measure attention against.
+        on_progress: called with (images scored, images in all), an image once for each model.
+        on_attention: called with (captions done, captions in all), for each model.
+
+    Example:
+        ```python
+        captioned = read_split("flickr8k/", "test")
+        regions = open_regions(captioned, "flickr8k/", "regions/")
+        found = evaluate(crossgaze.load("my-scan"), captioned, regions)
+        found.protocols[0].figures["rsum"]
+        ```
+    """
+    config = config or EvaluateConfig()
+    matchers = matchers_of([models] if isinstance(models, Matcher | Ensemble) else models)
+    width = matchers[0].config.region_width
+    if regions.width != width:
+        raise InputError(
+            f"{regions.name}: has regions of width {regions.width}, the model takes {width}"
+        )
+    # Folds are parts of the images, and so of the captions once these are in the images' order.
+    captioned = captioned.select(captioned.images)
+    for folds in config.folds:
+        fold_rows(len(captioned), folds)
+    unknown = check_captions(matchers, captioned)
+    attention, notes = [], []
+    if entities is not None:  # first, because it is quick and may refuse
+        for model in matchers:
+            try:
+                quality = measure_attention(
+                    model,
+                    regions,
+                    captioned,
+                    entities,
+                    config.attention,
+                    on_progress=on_attention,
+                )
+            except NoMapError as error:
+                if len(matchers) == 1:
+                    raise
+                notes.append(str(error))  # one of an ensemble may have nothing to measure
+                continue
+            attention.append((model.family, quality))
+    protocols = _protocols(matchers, captioned, regions, config, on_progress)
+    return Evaluation(captioned, protocols, tuple(attention), unknown, tuple(notes))
+
+
+def _protocols(
+    models: Sequence[Matcher],
+    captioned: CaptionedImages,
+    regions: RegionSource,
+    config: EvaluateConfig,
+    on_progress: Step | None,
+) -> tuple[Protocol, ...]:
+    """Score what the protocols need: all pairs once if one of them does, else only within folds."""
+    whole = 1 in config.folds
+    total = len(models) * len(captioned) * (1 if whole else len(config.folds))
+    done = 0
+
+    def step(images: int) -> None:
+        if on_progress:
+            on_progress(done + images, total)
+
+    options = {"batch": config.batch, "budget": config.budget, "on_progress": step}
+    scores = score_split(models, captioned, regions, **options) if whole else None  # type: ignore[arg-type]
+    protocols = []
+    for folds in config.folds:
+        found = []
+        for start, stop in fold_rows(len(captioned), folds):
+            part = captioned.select(captioned.images[start:stop])
+            if scores is None:
+                made = score_split(models, part, regions, start=start, **options)  # type: ignore[arg-type]
+                done += len(models) * len(part)
+            else:
+                left, right = np.searchsorted(captioned.image_of, [start, stop])
+                made = scores[start:stop, left:right]
+            found.append(_fold(made, part.image_of, config.top))
+        estimates = retrieval_estimates([fold.ranks for fold in found], config.bootstrap)
+        protocols.append(Protocol(tuple(found), estimates))
+    return tuple(protocols)
+
+
+def _fold(scores: npt.NDArray[Any], image_of: npt.NDArray[np.int64], top: int) -> Fold:
+    ranks = ranks_of(scores, image_of)
+    if not top:
+        return Fold(ranks)
+    texts, images = BestTexts(top), BestImages(top)
+    for start in range(0, len(scores), 512):
+        block = torch.from_numpy(np.array(scores[start : start + 512]))
+        texts.take(start, block)
+        images.take(start, block)
+    best = [(sink.scores.numpy(), sink.rows.numpy()) for sink in (texts, images)]
+    return Fold(ranks, best[0], best[1])

@@ -1,0 +1,143 @@
+"""Scores of a whole split: images and sentences encoded in batches, several models averaged."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from crossgaze.data.captions.captioned import CaptionedImages
+from crossgaze.data.text.vocabulary import UNKNOWN
+from crossgaze.errors import InputError
+from crossgaze.evaluation.sources import RegionSource
+from crossgaze.models.encoded import Encoded
+from crossgaze.models.ensemble import Ensemble
+from crossgaze.models.matcher import Matcher
+from crossgaze.models.text import RecurrentText
+from crossgaze.scoring.every_pair import GIGABYTE, score_into
+
+IN_MEMORY = 2 * GIGABYTE  # bytes of scores that are held; more go to a file that is mapped
+
+
+class MeanScores:
+    """Adds a model's part to the mean of several; refuses what is not a number.
+
+    Args:
+        out: (N, M), zero before the first model.
+        models: how many there are.
+    """
+
+    def __init__(self, out: npt.NDArray[Any], models: int) -> None:
+        self.out, self.models = out, models
+
+    def take(self, start: int, scores: Tensor) -> None:
+        """Add some rows."""
+        wrong = (~torch.isfinite(scores)).nonzero()
+        if len(wrong):
+            image, text = (int(place) for place in wrong[0])
+            raise InputError(
+                f"model: scores image {start + image} with caption {text} as "
+                f"{float(scores[image, text])}, wanted finite scores"
+            )
+        self.out[start : start + len(scores)] += (scores / self.models).numpy(force=True)
+
+
+def matchers_of(models: Sequence[Matcher | Ensemble]) -> list[Matcher]:
+    """Return the single models of models and ensembles, checked to take the same regions."""
+    single = [one for m in models for one in (m.matchers if isinstance(m, Ensemble) else [m])]
+    return Ensemble(single).matchers
+
+
+def score_split(
+    models: Sequence[Matcher],
+    captioned: CaptionedImages,
+    regions: RegionSource,
+    *,
+    start: int = 0,
+    batch: int = 128,
+    budget: int = GIGABYTE,
+    on_progress: Callable[[int], None] | None = None,
+) -> npt.NDArray[Any]:
+    """Return the mean of the models' scores of every image with every caption, (N, M).
+
+    Neither side is held padded: sentences are packed as they are encoded, images come and go.
+
+    Args:
+        models: one or more that take the same regions.
+        captioned: N images and M captions.
+        regions: of these images and perhaps of others before them.
+        start: where the first of the N images stands in `regions`.
+        batch: images encoded together.
+        budget: bytes of working memory, see `crossgaze.scoring.every_pair.score_into`.
+        on_progress: called with the number of images scored, those of all models counted.
+    """
+    shape = (len(captioned), len(captioned.captions))
+    out = _room(shape, np.dtype(np.float64 if _double(models) else np.float32))
+    sink = MeanScores(out, len(models))
+    with torch.no_grad():
+        for number, model in enumerate(models):
+            before = number * len(captioned)
+            score_into(
+                model,
+                _images(model, regions, start, start + len(captioned), batch),
+                _texts(model, captioned.captions, batch),
+                [sink],
+                budget=budget,
+                on_progress=_shifted(on_progress, before),
+            )
+    return out
+
+
+def check_captions(models: Sequence[Matcher], captioned: CaptionedImages) -> tuple[int, int] | None:
+    """Refuse captions without a word, and count words that the models do not know.
+
+    Returns:
+        Words that no model knows and words in all; None where a model reads word pieces.
+    """
+    unknown = words = 0
+    for j, caption in enumerate(captioned.captions):
+        rows = [model.text.tokenize(caption) for model in models]
+        if not all(rows):
+            image = captioned.images[captioned.image_of[j]]
+            raise InputError(f"{captioned.name}: the caption {caption!r} of {image} has no word")
+        words += len(rows[0]) - 2  # <start> and <end>
+        unknown += sum(all(n == UNKNOWN for n in same) for same in zip(*rows, strict=False))
+    plain = all(isinstance(model.text, RecurrentText) for model in models)
+    return (unknown, words) if plain else None
+
+
+def _images(
+    model: Matcher, regions: RegionSource, start: int, stop: int, batch: int
+) -> Iterator[Encoded]:
+    for first in range(start, stop, batch):
+        yield model.encode_images(*regions.read(slice(first, min(first + batch, stop))))
+
+
+def _texts(model: Matcher, captions: Sequence[str], batch: int) -> Iterator[Encoded]:
+    for first in range(0, len(captions), batch):
+        yield model.encode_texts(captions[first : first + batch])
+
+
+def _room(shape: tuple[int, int], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return zeros, in memory or in a file without a name, which is gone with the last user."""
+    if shape[0] * shape[1] * dtype.itemsize <= IN_MEMORY:
+        return np.zeros(shape, dtype)
+    with tempfile.TemporaryFile() as file:
+        return np.memmap(file, dtype, "w+", shape=shape)
+
+
+def _double(models: Sequence[Matcher]) -> bool:
+    return any(next(model.parameters()).dtype == torch.float64 for model in models)
+
+
+def _shifted(
+    on_progress: Callable[[int], None] | None, before: int
+) -> Callable[[int], None] | None:
+    if on_progress is None:
+        return None
+    return lambda done: on_progress(before + done)
