@@ -13,7 +13,7 @@ COLOURS = ("red", "blue", "green", "white")
 WIDTH, REGIONS = 12, 4
 
 
-def write_world(folder, images=24, dev=8, captions=2, seed=0, dtype="float16"):
+def write_world(folder, images=24, dev=8, captions=2, seed=0, dtype="float16", scale=1.0):
     """Write captions and a region store; return the two paths.
 
     An image's regions hold the sum of a code of its thing and one of its colour, and noise.
@@ -36,7 +36,7 @@ def write_world(folder, images=24, dev=8, captions=2, seed=0, dtype="float16"):
     path = folder / "captions.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     store = folder / "regions"
-    block = np.array(features)
+    block = scale * np.array(features)
     for row, count in enumerate(counts):
         block[row, count:] = 0
     with RegionWriter(store, REGIONS, WIDTH, dtype=dtype, fields=["counts"]) as writer:

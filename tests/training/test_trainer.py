@@ -16,7 +16,7 @@ from crossgaze.errors import InputError
 from crossgaze.models.vsrn_captioner import Captioner
 from crossgaze.training.logs import read_log
 from crossgaze.training.trainer import train
-from training_parts import settings, tree, write_world
+from training_parts import SMALL, settings, tree, write_world
 
 EVERYTHING = {
     "augment": {"words": 0.2, "regions": 0.2, "features": 0.1, "noise": 0.1},
@@ -98,8 +98,8 @@ def test_another_seed_is_another_run(world, tmp_path):
 
 def test_a_killed_run_goes_on_to_the_same_result(world, tmp_path):
     recipe = tmp_path / "recipe.yaml"
-    recipe.write_text(yaml.safe_dump(tree(world, **EVERYTHING | {"epochs": 60})))
-    train(settings(world, **EVERYTHING | {"epochs": 60}), tmp_path / "whole", device="cpu")
+    recipe.write_text(yaml.safe_dump(tree(world, **EVERYTHING | {"epochs": 30})))
+    train(settings(world, **EVERYTHING | {"epochs": 30}), tmp_path / "whole", device="cpu")
     out = tmp_path / "killed"
     command = [sys.executable, "-m", "crossgaze", "train", recipe, "--out", out, "--device", "cpu"]
     checkpoint = out / "checkpoint.pt"
@@ -116,7 +116,7 @@ def test_a_killed_run_goes_on_to_the_same_result(world, tmp_path):
     assert kills == 2, "the runs ended before they were killed"
     assert not (out / "summary.json").exists()
     done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout)["steps"] == 240
+    assert json.loads(done.stdout)["steps"] == 120
     assert_equal_runs(tmp_path / "whole", out)
 
 
@@ -176,12 +176,11 @@ def test_features_in_memory_give_the_same_run(world, tmp_path, in_memory):
     assert found["history"] == wanted["history"]
 
 
-def test_bfloat16_trains_too(world, tmp_path):
-    train(settings(world, precision="bfloat16"), tmp_path / "half", device="cpu")
-    train(settings(world), tmp_path / "single", device="cpu")
-    half, single = (read_log(tmp_path / name / "log.jsonl") for name in ("half", "single"))
-    assert half[0]["loss"] != single[0]["loss"]
-    assert half[0]["loss"] == pytest.approx(single[0]["loss"], rel=0.1)
+def test_half_precision_is_refused_on_a_cpu(world, tmp_path):
+    """Some CPUs stop at an illegal instruction there, all are slower."""
+    with pytest.raises(InputError, match="precision: got bfloat16 on a cpu, wanted float32"):
+        train(settings(world, precision="bfloat16"), tmp_path / "run", device="cpu")
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_run_with_other_settings_is_refused_by_name(world, tmp_path):
@@ -220,9 +219,12 @@ def test_a_damaged_checkpoint_is_named(world, tmp_path):
         train(settings(world), tmp_path / "run")
 
 
-def test_a_loss_that_is_no_number_ends_the_run(world, tmp_path):
+def test_a_loss_that_is_no_number_ends_the_run(tmp_path):
+    huge = write_world(tmp_path, dtype="float32", scale=5e37)
+    loose = SMALL["sum-max"] | {"normalize_images": False, "size": 64}
+    wild = settings(huge, "sum-max", model=loose)
     with pytest.raises(InputError, match="the loss is not a number any more; lower"):
-        train(settings(world, optimiser={"rate": 1e30, "clip": 0}), tmp_path / "run")
+        train(wild, tmp_path / "run")
 
 
 def test_a_run_starts_from_a_model(world, tmp_path):

@@ -70,8 +70,10 @@ def train(
     """
     out = Path(out)
     with process_group(device) as place, repeatable(place), contextlib.ExitStack() as held:
+        if place.type == "cpu" and config.precision != "float32":
+            # Not only slow: on CPUs without units for it torch meets an illegal instruction.
+            raise InputError(f"precision: got {config.precision} on a cpu, wanted float32")
         if is_first():
-            out.mkdir(parents=True, exist_ok=True) if not out.is_file() else None
             open_run(out, config)
             held.enter_context(only_writer(out, "this run"))
         done: dict[str, Any] | None = from_first(read_summary(out) if is_first() else None)
