@@ -16,6 +16,7 @@ from crossgaze.errors import InputError
 from crossgaze.models.vsrn_captioner import Captioner
 from crossgaze.training.logs import read_log
 from crossgaze.training.trainer import train
+from model_parts import save_bert
 from training_parts import SMALL, settings, tree, write_world
 
 EVERYTHING = {
@@ -87,6 +88,28 @@ def test_a_run_repeats_and_goes_on_bit_for_bit(world, tmp_path, family):
             train(config, tmp_path / "stopped", on_progress=stop_after(calls))
     train(config, tmp_path / "stopped")
     assert_equal_runs(tmp_path / "whole", tmp_path / "stopped")
+
+
+def test_a_run_with_a_frozen_bert_goes_on_bit_for_bit(world, tmp_path):
+    """A caption's features depend on what BERT reads beside it; after a stop that must not show."""
+    torch.manual_seed(0)
+    save_bert(tmp_path / "bert")
+    text = {"kind": "bert", "bert": str(tmp_path / "bert")}
+    config = settings(world, "mmca", model=SMALL["mmca"] | {"text": text})
+    train(config, tmp_path / "whole")
+    for calls in (2, 4):
+        with pytest.raises(StopError):
+            train(config, tmp_path / "stopped", on_progress=stop_after(calls))
+    train(config, tmp_path / "stopped")
+    assert_equal_runs(tmp_path / "whole", tmp_path / "stopped")
+
+
+def test_words_cannot_be_dropped_from_a_bert(world, tmp_path):
+    save_bert(tmp_path / "bert")
+    text = {"kind": "bert", "bert": str(tmp_path / "bert")}
+    config = settings(world, model={"size": 16, "text": text}, augment={"words": 0.1})
+    with pytest.raises(InputError, match=r"augment.words: got words to drop"):
+        train(config, tmp_path / "run")
 
 
 def test_another_seed_is_another_run(world, tmp_path):

@@ -32,9 +32,9 @@ class RunLog:
         self, folder: Path, *, size: int = 0, step: int = 0, tensorboard: bool = False
     ) -> None:
         self.path = folder / LOG
+        self._board = _board(folder / "tensorboard", step) if tensorboard else None
         self._file = self.path.open("a", encoding="utf-8")
         os.truncate(self.path, size)
-        self._board = _board(folder / "tensorboard", step) if tensorboard else None
 
     def write(self, line: Mapping[str, Any]) -> None:
         """Append a line; its numbers go to TensorBoard under the line's kind."""

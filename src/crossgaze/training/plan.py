@@ -24,7 +24,7 @@ def make_plan(config: TrainConfig, out: Path, device: str = "auto") -> dict[str,
     place = choose_device(device)
     if (out / SETTINGS).is_file():
         require_same(out, config)
-    ready = prepare(config)
+    ready = prepare(config, remember=False)
     train, dev = ready.train, ready.dev
     per_epoch = train.steps(config.batch)
     learned = parameters_of(ready.model)

@@ -67,11 +67,13 @@ class Sources:
         return np.concatenate(parts).astype(np.int64)
 
 
-def prepare(config: TrainConfig) -> Prepared:
+def prepare(config: TrainConfig, *, remember: bool = True) -> Prepared:
     """Read the data and build the model, the same for the same recipe.
 
     Args:
         config: the recipe.
+        remember: whether a frozen BERT reads all captions now, which takes minutes; training wants
+            it, a look at the data does not.
     """
     train, dev, notes = read_sources(config.data)
     width = train.stores[0].head.width
@@ -98,7 +100,8 @@ def prepare(config: TrainConfig) -> Prepared:
         sentences = Sentences([read[number] for number in kept])
         sets.append(CaptionSet(sentences, part.owners[kept], regions, texts))
         rows += read
-    model.text.remember([row for row in rows if row])
+    if remember:
+        model.text.remember([row for row in rows if row])
     sampler = None
     if config.constraints.ccs:
         known = sets[0].sentences.rows()

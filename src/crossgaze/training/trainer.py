@@ -250,7 +250,9 @@ class Run:
             "rate": self.optimiser.param_groups[0]["lr"],
         }
         pairs = 1 if config.loss.mean else batch
-        if config.loss.kind == "hardest" and collapsed(means["ranking"], pairs, config.loss.margin):
+        # In the first epoch all similarities are nearly equal without anything being wrong.
+        late = state.epoch > 0 and config.loss.kind == "hardest"
+        if late and collapsed(means["ranking"], pairs, config.loss.margin):
             line["collapsed"] = True
         if self.log is not None:
             self.log.write(line | {"seconds": round(time.perf_counter() - self._began, 1)})
