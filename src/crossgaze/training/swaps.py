@@ -30,7 +30,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crossgaze.errors import InputError
+from crossgaze.errors import InputError, nearest
 from crossgaze.models.text import TextEncoder
 from crossgaze.training.word_kinds import COLOURS, PERSONS, WordKind, find_kinds, stem
 
@@ -140,6 +140,8 @@ class SwapSampler:
         Returns:
             (S,) probabilities; all 0 where there is no replacement.
         """
+        if word not in self.kinds:
+            raise InputError(f"word: {word!r} has no kind{nearest(word, self.words)}")
         weights = self._weights(self.words.index(word), image)
         total = weights.sum()
         return weights / total if total else weights

@@ -129,6 +129,8 @@ def stem(word: str) -> str:
         ['dog', 'rid', 'rid', 'rid', 'snow', 'woman']
     """
     word = IRREGULAR.get(word, word)
+    if word.endswith(("ay", "ey", "oy", "uy")):  # grey: this y is no ending
+        return word
     for end in ("ings", "ing", "ers", "ies", "ier", "ed", "er", "es", "s", "y", "e"):
         if word.endswith(end) and len(word) - len(end) >= 3 and not word.endswith("ss"):
             word = word[: len(word) - len(end)]
