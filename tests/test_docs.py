@@ -13,6 +13,8 @@ import pytest
 from PIL import Image
 
 import entity_files
+import evaluation_parts
+import training_parts
 from crossgaze.cli import VERBS, module_of, parse
 from crossgaze.data.regions.writer import RegionWriter
 
@@ -59,6 +61,10 @@ def data(tmp_path, monkeypatch):
         boxes = np.array([[[0, 0, 5, 5]] * 2])
         image = "1000268201_693b08cb0e.jpg"
         writer.append([image], np.ones((1, 2, 3)), boxes=boxes, sizes=np.array([[9, 9]]))
+    evaluation_parts.write_store(tmp_path / "flickr8k-regions", ["42_a.jpg", "7_b.jpg"])
+    evaluation_parts.model().save_pretrained(tmp_path / "my-scan")
+    (tmp_path / "tiny").mkdir()
+    training_parts.write_world(tmp_path / "tiny")
     return tmp_path
 
 
@@ -76,6 +82,14 @@ def test_python_code_runs(page, data):
         assert names["scores"].shape == (3, 2)
         assert names["attention"].weights.shape[2:] == (4, 36)
         assert names["again"].config == names["model"].config
+    if page.name == "evaluation.md":
+        assert set(names["figures"]) == set(names["found"].protocols[0].figures)
+        assert names["change"]["rsum"].value == 0
+        assert len(names["quality"]) == 1
+        assert "the paper's" in names["text"]
+    if page.name == "training.md":
+        assert names["summary"]["steps"] == 6
+        assert (data / "runs" / "tiny" / "best" / "model.safetensors").is_file()
     if page.name == "extract.md":
         assert names["store"].features.shape == (1, 49, 1280)
 
@@ -84,10 +98,12 @@ def test_the_pages_show_code_at_all():
     shown = {page.name: len(blocks(page, "python")) for page in PAGES}
     assert {page for page, count in shown.items() if count} == {
         "data.md",
+        "evaluation.md",
         "extract.md",
         "models.md",
         "regions.md",
         "scoring.md",
+        "training.md",
     }
 
 
@@ -123,7 +139,7 @@ def test_links_and_make_tasks_exist(page):
     tasks = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     shown = re.findall(r"(?:^|`)make ([a-z-]+)", text, re.MULTILINE)
     assert set(shown) <= tasks
-    for recipe in re.findall(r"recipes/[\w-]+\.yaml", text):
+    for recipe in re.findall(r"recipes/[\w/-]+\.yaml", text):
         assert (ROOT / recipe).is_file(), recipe
 
 

@@ -30,7 +30,7 @@ PAPERS = {
     ),
     "CCR/CCS": (
         "More Than Just Attention: Learning Cross-Modal Attentions with Contrastive Constraints",
-        9,
+        10,
         ["constraints"],
     ),
 }

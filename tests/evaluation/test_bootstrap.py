@@ -101,6 +101,10 @@ def test_folds_are_drawn_by_themselves_and_averaged():
     five = retrieval_estimates(folds, BootstrapConfig())
     ratio = (one["rsum"].high - one["rsum"].low) / (five["rsum"].high - five["rsum"].low)
     assert ratio == pytest.approx(math.sqrt(5), rel=0.15)
+    # Even of equal folds: were they drawn alike, five would be no better than one.
+    alike = retrieval_estimates(folds[:1] * 5, BootstrapConfig())
+    ratio = (one["rsum"].high - one["rsum"].low) / (alike["rsum"].high - alike["rsum"].low)
+    assert ratio == pytest.approx(math.sqrt(5), rel=0.15)
     values = [fold.figures()["t2i_r5"] for fold in folds]
     assert five["t2i_r5"].value == pytest.approx(sum(values) / 5)
 

@@ -67,7 +67,7 @@ def measure_attention(
         weights, counts = _weights(model, regions, captioned, part, config)
         for row, (image, caption, phrases) in enumerate(part):
             k = int(counts[row])
-            threshold = _threshold(model, k, config)
+            threshold = config.limit(model.family, k)
             spans = token_spans(model, captioned.captions[caption], aligned.captions[caption].words)
             places = np.asarray(regions.boxes[regions.rows[image]], np.float64)[:k]
             for first, last, boxes in phrases:
@@ -133,12 +133,6 @@ def _weights(
     return found.weights[:, found.names.index(config.map)].numpy(force=True), seen.counts.numpy(
         force=True
     )
-
-
-def _threshold(model: Matcher, regions: int, config: AttentionConfig) -> float:
-    if config.threshold is not None:
-        return config.threshold
-    return 0.0 if model.family == "bfan" else 1 / regions
 
 
 def token_spans(model: Matcher, text: str, words: Sequence[str]) -> list[tuple[int, int]]:

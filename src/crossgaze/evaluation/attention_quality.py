@@ -79,6 +79,12 @@ class AttentionConfig:
         if self.several not in get_args(Several):
             raise InputError(f"several: got {self.several!r}, wanted any or union")
 
+    def limit(self, family: str, regions: int) -> float:
+        """Return T_Att for a family's attention over so many regions."""
+        if self.threshold is not None:
+            return self.threshold
+        return 0.0 if family == "bfan" else 1 / regions
+
 
 @dataclass(frozen=True, eq=False)
 class AttentionQuality:

@@ -158,8 +158,8 @@ def estimate(value: float, draws: Draws, level: float) -> Estimate:
     """Return a figure with the interval that holds `level` of its draws.
 
     Example:
-        >>> estimate(5.0, np.arange(101) / 10, 0.9)
-        Estimate(value=5.0, low=0.5, high=9.5)
+        >>> estimate(2.0, np.arange(5.0), 0.5)
+        Estimate(value=2.0, low=1.0, high=3.0)
     """
     known = draws[~np.isnan(draws)]
     if not len(known):

@@ -99,6 +99,7 @@ class Evaluation:
         attention: of each model that has the map, its family and what was measured.
         unknown: words that no model knows and words in all, or None.
         notes: what could not be measured, and why.
+        models: how many models' scores were averaged.
     """
 
     captioned: CaptionedImages
@@ -106,6 +107,7 @@ class Evaluation:
     attention: tuple[tuple[str, AttentionQuality], ...] = ()
     unknown: tuple[int, int] | None = None
     notes: tuple[str, ...] = ()
+    models: int = 1
 
 
 def evaluate(
@@ -168,7 +170,7 @@ def evaluate(
                 continue
             attention.append((model.family, quality))
     protocols = _protocols(matchers, captioned, regions, config, on_progress)
-    return Evaluation(captioned, protocols, tuple(attention), unknown, tuple(notes))
+    return Evaluation(captioned, protocols, tuple(attention), unknown, tuple(notes), len(matchers))
 
 
 def _protocols(

@@ -209,8 +209,10 @@ def attention_tables(
         figures = quality.estimates(config)
         rows = attention_rows({family}) if papers else []
         data = f"{found.captioned.name}, {len(quality):,} phrases"
+        # An ensemble averages scores, not attention: this is one member's.
+        what = name if found.models == 1 else f"{family} of {name}"
         table = attention_table(
-            [(name, data, figures)], rows, title=f"{name}: attention", level=config.level
+            [(what, data, figures)], rows, title=f"{what}: attention", level=config.level
         )
         notes = tuple(
             f"{label}: {_with_span(figures[measure])}" for measure, label in _OTHERS.items()

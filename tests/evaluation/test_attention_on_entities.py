@@ -1,0 +1,116 @@
+"""Attention on phrases: the right tokens, regions and boxes come together."""
+
+import numpy as np
+import pytest
+import torch
+
+import evaluation_parts as parts
+from crossgaze.data.captions.reading import read_captions
+from crossgaze.data.entities.archive import Entities
+from crossgaze.errors import InputError
+from crossgaze.evaluation.attention_on_entities import (
+    NoMapError,
+    measure_attention,
+    token_spans,
+)
+from crossgaze.evaluation.attention_quality import AttentionConfig, phrase_quality
+from crossgaze.evaluation.sources import open_regions
+from crossgaze.models.mmca import Mmca, MmcaConfig
+from crossgaze.models.scan import Scan, ScanConfig
+from crossgaze.models.text import TextConfig
+from model_parts import save_bert
+
+
+@pytest.fixture
+def world(tmp_path):
+    data = parts.write_flickr8k(tmp_path / "flickr8k")
+    captioned = read_captions(data).split("test")
+    store = parts.write_store(tmp_path / "regions", captioned.images)
+    entities = Entities.open(parts.write_entities(tmp_path / "annotations.zip"))
+    return captioned, open_regions(captioned, data, store), entities
+
+
+@pytest.mark.parametrize("kind", ["scan", "bfan"])
+def test_the_one_boxed_phrase_is_measured_at_its_words_regions_and_boxes(world, kind):
+    captioned, regions, entities = world
+    model = parts.model(kind)
+    found = measure_attention(model, regions, captioned, entities)
+    assert found.image.tolist() == [0]  # "Two pups"; the others have no box
+    caption = captioned.captions.index("Two pups chase each other near a lake.")
+    features, counts = regions.read([0])
+    with torch.no_grad():
+        attention = model.attention(
+            model.encode_images(features, counts), model.encode_texts([captioned.captions[caption]])
+        )
+    # <start> two pups ...: tokens 1 and 2; boxes of a 100 x 200 original in a 100 x 100 image.
+    k = int(counts[0])
+    weights = attention.weights[0, 0, 1:3, :k].double().numpy()
+    boxes = np.array([[0, 0, 100, 100], [10, 10, 30, 30]])
+    places = regions.boxes[regions.rows[0]][:k]
+    threshold = {"scan": 1 / k, "bfan": 0.0}[kind]
+    wanted = phrase_quality(weights, places, boxes, threshold, AttentionConfig())
+    assert {name: values[0] for name, values in found.values.items()} == pytest.approx(
+        wanted, nan_ok=True
+    )
+    assert found.values["covered"][0] == 1  # region 0 is the whole image, as a box is
+    assert any("without annotation" in note for note in found.notes)
+
+
+def test_progress_is_told_to_the_end(world):
+    captioned, regions, entities = world
+    steps = []
+    measure_attention(
+        parts.model(), regions, captioned, entities, on_progress=lambda *step: steps.append(step)
+    )
+    assert steps == [(1, 1)]
+
+
+def test_models_without_such_a_map_are_refused_by_name(world):
+    captioned, regions, entities = world
+    torch.manual_seed(0)
+    with pytest.raises(NoMapError, match=r"scan: has no map 't-i' .*\(its maps: i-t\)"):
+        measure_attention(parts.model(direction="i-t"), regions, captioned, entities)
+    with pytest.raises(NoMapError, match=r"vse\+\+: has no map 't-i' .*\(its maps: none\)"):
+        measure_attention(parts.model("vse"), regions, captioned, entities)
+
+
+def test_another_map_may_be_named(world, tmp_path):
+    captioned, regions, entities = world
+    save_bert(tmp_path)
+    torch.manual_seed(0)
+    text = TextConfig(kind="bert", bert=str(tmp_path))
+    model = Mmca(MmcaConfig(region_width=parts.WIDTH, size=8, heads=2, text=text)).eval()
+    found = measure_attention(
+        model, regions, captioned, entities, AttentionConfig(map="head 2", threshold=0.0)
+    )
+    assert len(found) == 1
+
+
+def test_regions_without_boxes_are_refused(world, tmp_path):
+    captioned, _, entities = world
+    store = parts.write_store(tmp_path / "bare", captioned.images, boxes=False)
+    regions = open_regions(captioned, tmp_path, store)
+    with pytest.raises(InputError, match="bare: has no boxes"):
+        measure_attention(parts.model(), regions, captioned, entities)
+
+
+def test_captions_without_any_boxed_phrase_are_refused(world):
+    captioned, regions, entities = world
+    others = captioned.select(captioned.images[1:])
+    with pytest.raises(InputError, match="no caption has a phrase with a box"):
+        measure_attention(parts.model(), regions, others, entities)
+
+
+def test_words_are_found_among_word_pieces(tmp_path):
+    save_bert(tmp_path)
+    text = TextConfig(kind="bert", bert=str(tmp_path))
+    model = Scan(ScanConfig(region_width=4, size=8, text=text))
+    assert model.text.tokens("a dogs zebra") == ["[CLS]", "a", "dog", "##s", "zebra", "[SEP]"]
+    assert token_spans(model, "a dogs zebra", ["a", "dogs", "zebra"]) == [(1, 2), (2, 4), (4, 5)]
+    # A word that it does not know is one piece, and takes none from its neighbours.
+    assert token_spans(model, "a dog wombat cat", ["a", "dog", "wombat", "cat"])[1] == (2, 3)
+    assert token_spans(parts.model(), "two pups .", ["two", "pups", "."]) == [
+        (1, 2),
+        (2, 3),
+        (3, 4),
+    ]
