@@ -83,6 +83,8 @@ def git_version() -> str | None:
     """Return the commit of this source, with '+' where files were changed since; None without."""
     here = Path(__file__).resolve().parent
     try:
+        # An installed copy may lie inside somebody else's repository.
+        _git(here, "ls-files", "--error-unmatch", Path(__file__).name)
         commit = _git(here, "rev-parse", "HEAD")
         changed = _git(here, "status", "--porcelain", "--untracked-files=no")
     except (OSError, subprocess.SubprocessError):
