@@ -16,6 +16,7 @@ from PIL import Image
 
 import entity_files
 import evaluation_parts
+import training_parts
 from crossgaze.cli import VERBS, main, module_of, parse
 from crossgaze.data.regions.store import RegionStore
 from crossgaze.data.regions.writer import RegionWriter
@@ -65,6 +66,8 @@ def data(tmp_path, monkeypatch):
         writer.append([image], np.ones((1, 2, 3)), boxes=boxes, sizes=np.array([[9, 9]]))
     evaluation_parts.write_store(tmp_path / "flickr8k-regions", ["42_a.jpg", "7_b.jpg"])
     evaluation_parts.model().save_pretrained(tmp_path / "my-scan")
+    (tmp_path / "tiny").mkdir()
+    training_parts.write_world(tmp_path / "tiny")
     return tmp_path
 
 
@@ -87,6 +90,9 @@ def test_python_code_runs(page, data):
         assert names["change"]["rsum"].value == 0
         assert len(names["quality"]) == 1
         assert "the paper's" in names["text"]
+    if page.name == "training.md":
+        assert names["summary"]["steps"] == 6
+        assert (data / "runs" / "tiny" / "best" / "model.safetensors").is_file()
     if page.name == "extract.md":
         assert names["store"].features.shape == (1, 36, 1792)
         assert (names["mine"].extracted, names["mine"].without_boxes) == (1, ())
@@ -128,6 +134,7 @@ def test_the_pages_show_code_at_all():
         "models.md",
         "regions.md",
         "scoring.md",
+        "training.md",
     }
 
 
@@ -163,7 +170,7 @@ def test_links_and_make_tasks_exist(page):
     tasks = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     shown = re.findall(r"(?:^|`)make ([a-z-]+)", text, re.MULTILINE)
     assert set(shown) <= tasks
-    for recipe in re.findall(r"recipes/[\w-]+\.yaml", text):
+    for recipe in re.findall(r"recipes/[\w/-]+\.yaml", text):
         assert (ROOT / recipe).is_file(), recipe
 
 

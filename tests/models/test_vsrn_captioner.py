@@ -391,3 +391,30 @@ def test_bad_input_is_refused_by_name():
         model.beam(x, counts, 0)
     with pytest.raises(InputError, match=r"max_length: got 0, wanted 1 or more"):
         model.greedy(x, counts, 0)
+
+
+# Keeping ------------------------------------------------------------------------------------------
+
+
+def test_a_saved_captioner_writes_the_same(tmp_path):
+    model = build().float()
+    model.save(tmp_path / "one")
+    model.save(tmp_path / "one")  # over itself
+    again = Captioner.load(tmp_path / "one")
+    assert again.config == model.config
+    assert again.vocabulary == model.vocabulary
+    for name, value in model.state_dict().items():
+        assert torch.equal(again.state_dict()[name], value)
+
+
+def test_what_is_no_captioner_is_refused_by_name(tmp_path):
+    with pytest.raises(InputError, match="no such folder, wanted a caption generator"):
+        Captioner.load(tmp_path / "nowhere")
+    model = build().float()
+    model.save(tmp_path / "one")
+    (tmp_path / "one" / "model.safetensors").write_bytes(b"what")
+    with pytest.raises(InputError, match=r"model.safetensors: does not read as safetensors"):
+        Captioner.load(tmp_path / "one")
+    (tmp_path / "one" / "config.json").write_text('{"format": "crossgaze-model"}')
+    with pytest.raises(InputError, match=r"config.json: is not of a crossgaze-captioner"):
+        Captioner.load(tmp_path / "one")

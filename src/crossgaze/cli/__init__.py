@@ -28,6 +28,7 @@ VERBS = {
     "store": "look at, verify, import and merge region stores",
     "data": "read a data set and say what is in it",
     "import": "bring a checkpoint of the papers' public code",
+    "train": "train a model by a recipe",
     "evaluate": "measure a model: recall, attention, intervals, beside the papers' numbers",
     "demo": "try it on photographs that come with Python packages",
 }

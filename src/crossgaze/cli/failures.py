@@ -27,6 +27,7 @@ _NO_MEMORY = ("out of memory", "not enough memory", "can't allocate memory")
 _BUG = "internal error"
 _NEEDS_LESS = {
     "extract": "; try a smaller batch= or size=, or fewer workers=",
+    "train": "; try a smaller batch= or model.size=",
     "evaluate": "; try a smaller --batch, or --folds 5 instead of all at once",
 }
 LONGEST = 500  # signs of a foreign message that are shown

@@ -23,7 +23,7 @@ from __future__ import annotations
 import importlib.util
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
@@ -106,6 +106,21 @@ class BertText(TextEncoder):
                 f"lengths: a caption has {int(lengths.max())} tokens, the BERT can read "
                 f"{self.most_tokens}"
             )
+
+    def remember(self, rows: Sequence[Sequence[int]]) -> None:
+        """Run a frozen BERT for these captions, like lengths together, and keep what it gives.
+
+        A caption's features differ in their last bits with the captions that are run beside it;
+        run here, always the same way, training repeats bit for bit also after it was stopped.
+        """
+        if not self.frozen:
+            return
+        self.cache.limit = max(self.cache.limit, len(rows))
+        ordered = sorted({tuple(row) for row in rows}, key=lambda row: (len(row), row))
+        for start in range(0, len(ordered), BLOCK):
+            block = [torch.tensor(row) for row in ordered[start : start + BLOCK]]
+            ids = nn.utils.rnn.pad_sequence(block, batch_first=True)
+            self._kept(ids, torch.tensor([len(row) for row in block]))
 
     def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """Map (N, n) numbers to E, (N, n, size), zero past the real ones."""

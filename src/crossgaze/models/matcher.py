@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from crossgaze.data.text.vocabulary import Vocabulary
 from crossgaze.errors import InputError
 from crossgaze.models.checks import numbers, require_counts, whole_numbers
+from crossgaze.models.companion import Companion
 from crossgaze.models.encoded import Attention, Encoded
 from crossgaze.models.text import TextEncoder
 from crossgaze.scoring.kernel import HALF, InnerProducts, Kernel
@@ -29,10 +30,12 @@ class Matcher(nn.Module, ABC):
         family: the model's name in `config.json`.
         embeds: whether each side becomes one vector whose inner products are the similarities
             (VSE++, VSRN, m-DAN), or pairs must be seen together (SCAN, BFAN, MMCA).
+        companion_type: the configuration's class of what is trained along (`Companion`), if any.
     """
 
     family: ClassVar[str]
     embeds: ClassVar[bool]
+    companion_type: ClassVar[type[Any] | None] = None
     config: Any
     text: TextEncoder
 
@@ -162,6 +165,12 @@ class Matcher(nn.Module, ABC):
             mask: (P, q), which of them count, at least one a pair.
         """
         return relevances.masked_fill(~mask, 0.0).sum(1) / mask.sum(1)
+
+    # Training ---------------------------------------------------------------------------------
+
+    def make_companion(self, config: Any) -> Companion:  # noqa: ANN401 (a `companion_type`)
+        """Return what learns along with this model, of its `companion_type`."""
+        raise InputError(f"{self.family}: nothing is trained along with it")
 
     # Keeping ----------------------------------------------------------------------------------
 

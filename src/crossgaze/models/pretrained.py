@@ -42,13 +42,13 @@ def save_pretrained(model: Matcher, folder: str | Path) -> None:
         model: any matcher.
         folder: new, empty, or holding an earlier save, which stays until this one is whole.
     """
-    with _replacing(Path(folder)) as out:
+    with replacing_folder(Path(folder)) as out:
         _write(model, out)
 
 
 def save_ensemble(model: Ensemble, folder: str | Path) -> None:
     """Write each member of an ensemble to a folder `0/`, `1/`, ... and a head that names them."""
-    with _replacing(Path(folder)) as out:
+    with replacing_folder(Path(folder)) as out:
         names = []
         for number, member in enumerate(model.matchers):
             (out / str(number)).mkdir()
@@ -90,7 +90,7 @@ def _write(model: Matcher, out: Path) -> None:
 
 
 @contextmanager
-def _replacing(folder: Path) -> Iterator[Path]:
+def replacing_folder(folder: Path) -> Iterator[Path]:
     """Give a new folder beside `folder` and, once it is filled, put it in its place.
 
     If anything fails or the process is killed before that, what was there is there still.

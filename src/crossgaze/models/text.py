@@ -13,6 +13,7 @@ Every encoder gives word features (N, n, D); how the two directions are joined (
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,7 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from crossgaze.data.text.vocabulary import Vocabulary
+from crossgaze.data.text.vocabulary import UNKNOWN, Vocabulary
 from crossgaze.errors import InputError
 from crossgaze.models.checks import require_choice, require_switch, require_whole
 
@@ -62,6 +63,7 @@ class TextEncoder(nn.Module, ABC):
     size: int
     vocabulary: Vocabulary | None
     words: int | None  # how many numbers there are, where no vocabulary tells
+    unknown: int | None = None  # the number that may stand for any word, if there is one
 
     @abstractmethod
     def tokenize(self, text: str) -> list[int]:
@@ -74,6 +76,12 @@ class TextEncoder(nn.Module, ABC):
     @abstractmethod
     def require_known(self, ids: Tensor, lengths: Tensor) -> None:
         """Refuse numbers that no word has."""
+
+    def remember(self, rows: Sequence[Sequence[int]]) -> None:
+        """Do at once what need not be done again for these sentences; nothing by default.
+
+        What is remembered then does not depend on the order in which batches bring them.
+        """
 
     @abstractmethod
     def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
@@ -93,7 +101,7 @@ class RecurrentText(TextEncoder):
         super().__init__()
         self.vocabulary = None if isinstance(vocabulary, int) else vocabulary
         self.words: int = vocabulary if isinstance(vocabulary, int) else len(vocabulary)
-        self.size, self.join = size, config.join
+        self.size, self.join, self.unknown = size, config.join, UNKNOWN
         self.embed = nn.Embedding(self.words, config.word_size)
         self.embed.weight.data.uniform_(-0.1, 0.1)  # as the public code begins
         kind = nn.GRU if config.kind == "gru" else nn.LSTM

@@ -29,20 +29,23 @@ Padding takes no part in anything, batch statistics included.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, cast, get_args
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from crossgaze.collectives import ranks
 from crossgaze.data.text.vocabulary import Vocabulary
 from crossgaze.errors import InputError
+from crossgaze.models.batch_norm import shared_batch_norm
 from crossgaze.models.checks import require_switch, require_whole
 from crossgaze.models.encoded import Attention, Encoded, real
 from crossgaze.models.matcher import Matcher, require_pairs
 from crossgaze.models.norms import l2norm
 from crossgaze.models.text import TextConfig, build_text, last_word
+from crossgaze.models.vsrn_captioner import Captioner, CaptionerConfig
 
 EMPHASIS = 50.0  # lambda of section 4.5
 PAPER_TEXT = TextConfig(kind="gru", word_size=300, bidirectional=False)
@@ -137,8 +140,11 @@ def batch_norm(layer: nn.BatchNorm1d, x: Tensor) -> Tensor:
     """Apply a batch norm to (N, D) or (N, D, k).
 
     One row of D has no variance, on which torch raises an error in training; there the running
-    statistics stand in and are left as they are.
+    statistics stand in and are left as they are. Where processes train together, mean and variance
+    are those of all their rows.
     """
+    if layer.training and ranks() > 1:
+        return shared_batch_norm(layer, x)
     if layer.training and x.numel() < 2 * layer.num_features:
         mean, variance = layer.running_mean, layer.running_var
         return F.batch_norm(x, mean, variance, layer.weight, layer.bias, eps=layer.eps)
@@ -164,6 +170,7 @@ class Vsrn(Matcher):
 
     family = "vsrn"
     embeds = True
+    companion_type = CaptionerConfig
     config: VsrnConfig
 
     def __init__(self, config: VsrnConfig, vocabulary: Vocabulary | int | None = None) -> None:
@@ -237,6 +244,12 @@ class Vsrn(Matcher):
         if self.config.absolute:
             vectors = vectors.abs()
         return Encoded(vectors=vectors, fragments=None, counts=lengths)
+
+    def make_companion(self, config: CaptionerConfig) -> Captioner:
+        """Return the caption generator of eq. 9, which reads this model's V* and words."""
+        if self.vocabulary is None:
+            raise InputError("companion: captions are written in words, wanted a gru or lstm text")
+        return Captioner(replace(config, size=self.config.size), self.vocabulary)
 
     def attention(self, images: Encoded, texts: Encoded) -> Attention:
         """Section 4.5: s_i = lambda (k - r_i)^2, how much each region agrees with its image.

@@ -25,17 +25,27 @@ With V* = {v*_1 ... v*_k} from `Vsrn` (`Encoded.features`), y_0 = <start> and H 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from crossgaze.config import build, to_dict
 from crossgaze.data.text.vocabulary import END, PAD, START, Vocabulary
-from crossgaze.errors import InputError
-from crossgaze.models.checks import require_share, require_whole
-from crossgaze.models.encoded import real
+from crossgaze.data.textfiles import read_json
+from crossgaze.errors import FileFormatError, InputError, require_folder
+from crossgaze.files import write_json
+from crossgaze.models.checks import require_positive, require_share, require_whole
+from crossgaze.models.companion import Companion
+from crossgaze.models.encoded import Encoded, real
 from crossgaze.models.norms import masked_softmax
+from crossgaze.models.pretrained import replacing_folder, require_fit
 from crossgaze.models.text import last_word
+
+FORMAT = "crossgaze-captioner"
 
 
 @dataclass(frozen=True)
@@ -48,6 +58,7 @@ class CaptionerConfig:
         word_size: width of the word embedding.
         dropout: share of the projected features set to zero in training.
         max_length: most words of a caption, <start> and <end> among them; the rest is not learned.
+        weight: what L_G is multiplied by in training.
     """
 
     size: int = 2048
@@ -55,11 +66,13 @@ class CaptionerConfig:
     word_size: int = 300
     dropout: float = 0.2
     max_length: int = 60
+    weight: float = 1.0
 
     def __post_init__(self) -> None:
         for name, least in (("size", 1), ("hidden", 1), ("word_size", 1), ("max_length", 2)):
             require_whole(name, getattr(self, name), least)
         require_share("dropout", self.dropout)
+        require_positive("weight", self.weight)
 
 
 @dataclass(frozen=True)
@@ -72,7 +85,7 @@ class _Read:
     last: Tensor  # (N, H)
 
 
-class Captioner(nn.Module):
+class Captioner(Companion):
     """Learns to write captions from V*, and writes them.
 
     Example:
@@ -99,6 +112,13 @@ class Captioner(nn.Module):
         self.out = nn.Linear(hidden, len(vocabulary))
 
     # Learning ---------------------------------------------------------------------------------
+
+    def terms(self, images: Encoded, ids: Tensor, lengths: Tensor) -> dict[str, Tensor]:
+        """Eq. 10: L = L_M + L_G; this is L_G, by its weight (1 in the paper)."""
+        if images.features is None:
+            raise InputError("images: got no region features, wanted VSRN's own")
+        loss = self.loss(images.features, images.counts, ids, lengths)
+        return {"captions": self.config.weight * loss}
 
     def loss(self, features: Tensor, counts: Tensor, ids: Tensor, lengths: Tensor) -> Tensor:
         """Eq. 9: L_G = - sum_t log p(y_t | y_{t-1}, V*), summed over words, averaged over captions.
@@ -204,6 +224,36 @@ class Captioner(nn.Module):
             if done[:, 0].all():  # log-probabilities only fall: nothing can overtake these
                 break
         return [self.vocabulary.decode(row) for row in words[:, 0].tolist()]
+
+    # Keeping ----------------------------------------------------------------------------------
+
+    def save(self, folder: str | Path) -> None:
+        """Write it to a folder that `Captioner.load` reads, without any pickle."""
+        with replacing_folder(Path(folder)) as out:
+            weights = {name: tensor.contiguous() for name, tensor in self.state_dict().items()}
+            save_file(weights, out / "model.safetensors", metadata={"format": "pt"})
+            self.vocabulary.save(out / "vocab.json")
+            head = {"format": FORMAT, "version": 1, "config": to_dict(self.config)}
+            write_json(out / "config.json", head)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Captioner:
+        """Read what `save` wrote, ready to write captions (evaluation mode)."""
+        folder = require_folder(folder, "a caption generator")
+        head = read_json(folder / "config.json", "a caption generator's head")
+        if not isinstance(head, dict) or head.get("format") != FORMAT:
+            raise FileFormatError(folder / "config.json", f"is not of a {FORMAT}")
+        config = build(CaptionerConfig, head["config"], source=str(folder / "config.json"))
+        made = cls(config, Vocabulary.load(folder / "vocab.json"))
+        path = folder / "model.safetensors"
+        try:
+            weights = load_file(path)
+        except (SafetensorError, OSError) as error:
+            raise FileFormatError(path, f"does not read as safetensors: {error}") from None
+        wanted = {key: tuple(value.shape) for key, value in made.state_dict().items()}
+        require_fit(wanted, {key: tuple(value.shape) for key, value in weights.items()}, path)
+        made.load_state_dict(weights)
+        return made.eval()
 
     # Both -------------------------------------------------------------------------------------
 

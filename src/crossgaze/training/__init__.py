@@ -1,1 +1,1 @@
-"""Losses, constraints, and the training of every model."""
+"""Training: losses, constraints, batches, and the loop around them."""

@@ -1,0 +1,99 @@
+"""The learning curves of a run as a picture, from its log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from crossgaze.errors import InputError, MissingExtraError
+from crossgaze.training.logs import read_log
+
+# Tell apart without colour, too: captions' recalls are whole lines, images' are dashed.
+COLOURS = {"r1": "#0072b2", "r5": "#d55e00", "r10": "#009e73"}
+SIDES = {"i2t": ("-", "sentences"), "t2i": ("--", "images")}
+
+
+def draw_curves(logs: Sequence[tuple[str, Path]], picture: Path) -> None:
+    """Draw loss, recalls and their sum over the epochs of one or several runs.
+
+    Args:
+        logs: a name and a `log.jsonl` for each run; with one run all six recalls are drawn, with
+            several only the loss and the sum.
+        picture: the file to write; its ending decides the format.
+    """
+    if not logs:
+        raise InputError("logs: got none, wanted one or more")
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError("a picture of learning curves", "matplotlib", "train") from None
+    runs = [(name, read_log(path)) for name, path in logs]
+    alone = len(runs) == 1
+    figure = Figure(figsize=(13.5 if alone else 9.5, 4.2), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(1, 3 if alone else 2)
+    for number, (name, lines) in enumerate(runs):
+        colour = "#0072b2" if alone else f"C{number}"
+        _draw_loss(axes[0], name, lines, colour)
+        _draw_sum(axes[1], name, lines, colour, mark=True)
+    axes[0].set(title="Training loss", xlabel="epoch", ylabel="loss of a batch", ylim=(0, None))
+    axes[1].set(title="Sum of recalls on dev", xlabel="epoch", ylabel="rsum (of 600)")
+    if alone:
+        _draw_recalls(axes[2], runs[0][1])
+        figure.suptitle(runs[0][0], fontsize=13)
+    else:
+        axes[1].legend(frameon=False, fontsize=9)
+    for ax in axes:
+        ax.grid(alpha=0.3)
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.xaxis.get_major_locator().set_params(integer=True)
+    figure.savefig(picture, dpi=130)
+
+
+def _epochs(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [line for line in lines if line["kind"] == "epoch"]
+
+
+def _draw_loss(ax: Any, name: str, lines: Sequence[dict[str, Any]], colour: str) -> None:  # noqa: ANN401
+    steps = [line for line in lines if line["kind"] == "step"]
+    places = [line["at"] for line in steps]
+    ax.plot(places, [line["loss"] for line in steps], color=colour, linewidth=1.4, label=name)
+
+
+def _draw_sum(
+    ax: Any,  # noqa: ANN401
+    name: str,
+    lines: Sequence[dict[str, Any]],
+    colour: str,
+    *,
+    mark: bool,
+) -> None:
+    epochs = _epochs(lines)
+    if not epochs:
+        return
+    x, y = [line["epoch"] for line in epochs], [line["dev"]["rsum"] for line in epochs]
+    ax.plot(x, y, color=colour, marker="o", markersize=4, label=name)
+    best = max(range(len(y)), key=y.__getitem__)
+    if mark:
+        ax.plot(x[best], y[best], marker="o", markersize=9, color=colour, fillstyle="none")
+        ax.annotate(
+            f"{y[best]:.1f}",
+            (x[best], y[best]),
+            xytext=(0, -16),
+            textcoords="offset points",
+            ha="center",
+        )
+
+
+def _draw_recalls(ax: Any, lines: Sequence[dict[str, Any]]) -> None:  # noqa: ANN401
+    epochs = _epochs(lines)
+    x = [line["epoch"] for line in epochs]
+    for side, (style, asked) in SIDES.items():
+        for cut, colour in COLOURS.items():
+            y = [line["dev"][f"{side}_{cut}"] for line in epochs]
+            label = f"R@{cut[1:]} of {asked}"
+            ax.plot(x, y, style, color=colour, marker="o", markersize=3, label=label)
+    ax.set(title="Recalls on dev", xlabel="epoch", ylabel="%", ylim=(0, 100))
+    ax.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))

@@ -1,0 +1,82 @@
+"""Processes that train together, as `torchrun` starts them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from crossgaze.collectives import rank, ranks
+from crossgaze.errors import InputError
+
+T = TypeVar("T")
+
+
+@contextmanager
+def process_group(device: str = "auto") -> Iterator[torch.device]:
+    """Join the other processes, if `torchrun` started any, and give the device to train on.
+
+    Args:
+        device: "auto" (a GPU if there is one), "cpu", "cuda", "cuda:1" ...; of several processes
+            with "auto" or "cuda" each takes the GPU of its number on the machine.
+    """
+    count = int(os.environ.get("WORLD_SIZE", "1"))
+    local = int(os.environ.get("LOCAL_RANK", "0"))
+    chosen = choose_device(device, local)
+    if count == 1 or dist.is_initialized():
+        yield chosen
+        return
+    if chosen.type == "cuda":
+        torch.cuda.set_device(chosen)
+    dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo")
+    try:
+        yield chosen
+    finally:
+        dist.destroy_process_group()
+
+
+def choose_device(device: str, local: int = 0) -> torch.device:
+    """Return the device that a name means, or say that it is not there."""
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        chosen = torch.device(device)
+    except RuntimeError:
+        raise InputError(f"device: got {device!r}, wanted auto, cpu, cuda or cuda:1") from None
+    if chosen.type == "cuda":
+        if not torch.cuda.is_available():
+            raise InputError(f"device: got {device!r}, but torch finds no GPU here")
+        return chosen if chosen.index is not None else torch.device("cuda", local)
+    return chosen
+
+
+def wrap(step: nn.Module, device: torch.device) -> nn.Module:
+    """Return the step with gradients averaged over the processes; alone, the step itself."""
+    if ranks() == 1:
+        return step
+    ids = [device.index] if device.type == "cuda" else None
+    return nn.parallel.DistributedDataParallel(step, device_ids=ids)
+
+
+def from_first(value: T) -> T:
+    """Return rank 0's value on every rank."""
+    if ranks() == 1:
+        return value
+    held: list[T] = [value]
+    dist.broadcast_object_list(held, src=0)
+    return held[0]
+
+
+def is_first() -> bool:
+    """Whether this process is the one that writes."""
+    return rank() == 0
+
+
+def started_first() -> bool:
+    """Whether this process is the first that `torchrun` started, or the only one."""
+    return int(os.environ.get("RANK", "0")) == 0

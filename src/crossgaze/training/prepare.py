@@ -1,0 +1,196 @@
+"""A recipe to a model and the data it learns from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from crossgaze.data.captions.captioned import CaptionedImages
+from crossgaze.data.captions.reading import read_captions
+from crossgaze.data.regions.store import RegionStore
+from crossgaze.data.text.vocabulary import Vocabulary
+from crossgaze.errors import InputError
+from crossgaze.models.companion import Companion
+from crossgaze.models.families import family
+from crossgaze.models.matcher import Matcher
+from crossgaze.models.pretrained import load
+from crossgaze.training.batches import CaptionSet, ImageRegions, Sentences
+from crossgaze.training.config import DataConfig, TrainConfig
+from crossgaze.training.seeds import seed_everything
+from crossgaze.training.swaps import SwapSampler, word_list
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What a run needs, ready to start.
+
+    Args:
+        model: fresh, or what the recipe starts from.
+        companion: what learns along, if anything.
+        train: the captions that are learned from.
+        dev: the captions that the best snapshot is chosen by.
+        sampler: draws words to swap, where CCS wants them.
+        fingerprint: of the data, by which another run's data are told apart.
+        notes: what was left out, each in a sentence.
+    """
+
+    model: Matcher
+    companion: Companion | None
+    train: CaptionSet
+    dev: CaptionSet
+    sampler: SwapSampler | None
+    fingerprint: str
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Sources:
+    """The captions of a split and the stores of their images, one of each for every source."""
+
+    sets: tuple[CaptionedImages, ...]
+    stores: tuple[RegionStore, ...]
+
+    @property
+    def captions(self) -> list[str]:
+        """All captions."""
+        return [caption for part in self.sets for caption in part.captions]
+
+    @property
+    def owners(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        """(M,) the image number of each caption, counted through all sources."""
+        starts = np.cumsum([0, *(len(part) for part in self.sets)])
+        parts = [part.image_of + start for part, start in zip(self.sets, starts[:-1], strict=True)]
+        return np.concatenate(parts).astype(np.int64)
+
+
+def prepare(config: TrainConfig, *, remember: bool = True) -> Prepared:
+    """Read the data and build the model, the same for the same recipe.
+
+    Args:
+        config: the recipe.
+        remember: whether a frozen BERT reads all captions now, which takes minutes; training wants
+            it, a look at the data does not.
+    """
+    train, dev, notes = read_sources(config.data)
+    width = train.stores[0].head.width
+    seed_everything(config.seed)
+    model = make_model(config, train.captions, width)
+    wanted = config.companion_config()
+    companion = None if wanted is None else model.make_companion(wanted)
+    if config.augment.words and model.text.unknown is None:
+        raise InputError(
+            "augment.words: got words to drop, but this text encoder has no <unk>; wanted 0"
+        )
+    held = config.data.in_memory
+    sets, rows = [], []
+    for part in (train, dev):
+        regions = ImageRegions(part.stores, [one.images for one in part.sets], in_memory=held)
+        captions = part.captions
+        read = [model.text.tokenize(caption) for caption in captions]
+        kept = [number for number, row in enumerate(read) if row]
+        if not kept:
+            raise InputError("data.captions: no caption has a word in it")
+        if left := len(read) - len(kept):
+            notes += (f"{left:,} captions without a word are left out",)
+        texts = tuple(captions[number] for number in kept)
+        sentences = Sentences([read[number] for number in kept])
+        sets.append(CaptionSet(sentences, part.owners[kept], regions, texts))
+        rows += read
+    if remember:
+        model.text.remember([row for row in rows if row])
+    sampler = None
+    if config.constraints.ccs:
+        known = sets[0].sentences.rows()
+        sampler = SwapSampler(known, sets[0].owners, word_list(model.text))
+    return Prepared(model, companion, sets[0], sets[1], sampler, _fingerprint(train, dev), notes)
+
+
+def read_sources(config: DataConfig) -> tuple[Sources, Sources, tuple[str, ...]]:
+    """Return what is learned from, what is chosen by, and what was left out.
+
+    Training images that a store does not have are left out; of the dev images none may be missing,
+    since figures of fewer images are higher.
+    """
+    train: list[CaptionedImages] = []
+    dev: list[CaptionedImages] = []
+    stores = [RegionStore(path) for path in config.stores]
+    notes: list[str] = []
+    for path, store in zip(config.sources, stores, strict=True):
+        every = read_captions(path)
+        notes += [f"{path}: {entry}" for entry in every.left_out]
+        learned = every.split(*config.train)
+        there = [name for name in learned.images if name in store]
+        absent = len(learned) - len(there)
+        if not there:
+            raise InputError(
+                f"{store.folder}: has none of the {len(learned):,} training images of {path}"
+            )
+        if absent:
+            notes.append(f"{path}: {absent:,} training images are not in {store.folder}")
+            learned = learned.select(there)
+        chosen = every.split(config.dev)
+        chosen = chosen.first(config.dev_images) if config.dev_images else chosen
+        if not len(chosen):
+            raise InputError(
+                f"{path}: its split {config.dev!r} is empty, wanted images to choose by"
+            )
+        store.rows(chosen.images)
+        train.append(learned)
+        dev.append(chosen)
+    shared = tuple(stores)
+    return Sources(tuple(train), shared), Sources(tuple(dev), shared), tuple(notes)
+
+
+def make_model(config: TrainConfig, captions: Sequence[str], region_width: int) -> Matcher:
+    """Build the recipe's model, or load what it starts from.
+
+    Args:
+        config: the recipe.
+        captions: the training captions, for the vocabulary.
+        region_width: of the store.
+    """
+    wanted = config.model_config(region_width)
+    if wanted.region_width != region_width:
+        raise InputError(
+            f"model.region_width: got {wanted.region_width}, the region store has {region_width}; "
+            "leave it out to take the store's"
+        )
+    if config.start is not None:
+        found = load(config.start)
+        if not isinstance(found, Matcher) or found.family != config.family:
+            raise InputError(f"start: {config.start} is not a {config.family}")
+        if found.config != wanted:
+            raise InputError(f"start: {config.start} has another configuration than the recipe")
+        return found
+    vocabulary = None
+    if wanted.text.kind != "bert":
+        path = config.data.vocabulary
+        vocabulary = (
+            Vocabulary.load(path)
+            if path is not None
+            else Vocabulary.build(captions, config.data.min_count)
+        )
+    model_type, _ = family(config.family)
+    return model_type(wanted, vocabulary)  # type: ignore[call-arg]
+
+
+def _fingerprint(*parts: Sources) -> str:
+    """Return a checksum of captions, images and the stores' own checksums of their features."""
+    digest = hashlib.sha256()
+    for part in parts:
+        for one in part.sets:
+            digest.update("\0".join((*one.images, *one.captions)).encode())
+            digest.update(one.image_of.tobytes())
+        for store in part.stores:
+            for commit in store.commits:
+                digest.update(repr((commit.ids, sorted(commit.crc.items()))).encode())
+    return digest.hexdigest()
+
+
+def parameters_of(module: torch.nn.Module) -> int:
+    """Return how many numbers a module learns."""
+    return sum(p.numel() for p in module.parameters() if p.requires_grad)

@@ -1,0 +1,99 @@
+"""What is left of a run when it has ended: one JSON file and a picture."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from crossgaze import __version__
+from crossgaze.config import to_dict
+from crossgaze.errors import MissingExtraError
+from crossgaze.files import write_json
+from crossgaze.training.curves import draw_curves
+from crossgaze.training.prepare import Prepared, parameters_of
+from crossgaze.training.step import Step
+
+SUMMARY, CURVES = "summary.json", "curves.png"
+
+
+def write_summary(
+    folder: Path, step: Step, data: Prepared, facts: dict[str, Any], log: Path
+) -> dict[str, Any]:
+    """Write `summary.json` and the learning curves, and return the first.
+
+    Args:
+        folder: of the run.
+        step: model and companion.
+        data: what was learned from.
+        facts: what the trainer knows: config, command, steps, history ...
+        log: the run's log.
+    """
+    best = facts["history"][facts["best_epoch"] - 1] if facts["best_epoch"] else {}
+    notes = list(data.notes)
+    try:
+        draw_curves([(folder.name, log)], folder / CURVES)
+    except MissingExtraError as error:
+        notes.append(f"no {CURVES}: {error}")
+    summary = {
+        "family": step.model.family,
+        "model": to_dict(step.model.config),
+        "seed": facts["config"]["seed"],
+        "metrics": {name: round(value, 3) for name, value in best.items()},
+        "metrics_of": facts["config"]["data"]["dev"],
+        **facts,
+        "parameters": parameters_of(step.model),
+        "data": {
+            "train_captions": len(data.train.sentences),
+            "train_images": len(data.train.regions),
+            "dev_captions": len(data.dev.sentences),
+            "dev_images": len(data.dev.regions),
+            "fingerprint": data.fingerprint,
+        },
+        "notes": notes,
+        "versions": versions(),
+    }
+    write_json(folder / SUMMARY, summary)
+    return summary
+
+
+def read_summary(folder: Path) -> dict[str, Any] | None:
+    """Return the summary of a run that has ended, or None."""
+    path = folder / SUMMARY
+    return dict(json.loads(path.read_text("utf-8"))) if path.is_file() else None
+
+
+def versions() -> dict[str, Any]:
+    """Return what the run was made with."""
+    return {
+        "crossgaze": __version__,
+        "git": git_version(),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "threads": torch.get_num_threads(),
+    }
+
+
+def git_version() -> str | None:
+    """Return the commit of this source, with '+' where files were changed since; None without."""
+    here = Path(__file__).resolve().parent
+    try:
+        # An installed copy may lie inside somebody else's repository.
+        _git(here, "ls-files", "--error-unmatch", Path(__file__).name)
+        commit = _git(here, "rev-parse", "HEAD")
+        changed = _git(here, "status", "--porcelain", "--untracked-files=no")
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return commit + ("+" if changed else "")
+
+
+def _git(folder: Path, *words: str) -> str:
+    done = subprocess.run(
+        ["git", "-C", str(folder), *words], capture_output=True, text=True, check=True, timeout=10
+    )
+    return done.stdout.strip()

@@ -1,0 +1,118 @@
+"""Two processes that train together do what one does with the whole batch."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from crossgaze.errors import InputError
+from crossgaze.training.distributed import choose_device
+from crossgaze.training.logs import read_log
+from training_parts import tree, write_world
+
+SCRIPT = Path(__file__).parents[1] / "training_ranks.py"
+# Without dropout: it is drawn for each part by itself. The caption generator has some by default.
+CASES = {
+    "scan": {},
+    "scan-constrained": {"constraints": {"ccr": 0.5, "ccs": 2.0}},
+    "bfan-mean": {"constraints": {"ccr": 0.5, "mean": True}, "loss": {"mean": True}},
+    "vse++": {"loss": {"kind": "violations"}},
+    "mmca": {},
+    "m-dan": {"loss": {"kind": "sampled", "margin": 1.0, "negatives": 2}},
+    "vsrn": {"companion": {"hidden": 8, "word_size": 4, "dropout": 0.0}},
+}
+
+
+def recipe(world, name):
+    family = {"scan-constrained": "scan", "bfan-mean": "bfan"}.get(name, name)
+    keys = tree(world, family, **CASES[name])
+    if family == "m-dan":
+        keys["model"] = keys["model"] | {"dropout": 0.0}
+    return keys
+
+
+def start(out, recipes, rank, ranks, port):
+    out.mkdir(exist_ok=True)
+    more = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": ranks, "MASTER_PORT": port}
+    more |= {"MASTER_ADDR": "127.0.0.1", "OMP_NUM_THREADS": 1}
+    path = os.pathsep.join([*map(str, sys.path)])
+    return subprocess.Popen(
+        [sys.executable, SCRIPT, out, *recipes],
+        env=os.environ | {key: str(value) for key, value in more.items()} | {"PYTHONPATH": path},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ranks")
+    world = write_world(folder)
+    recipes = []
+    for name in CASES:
+        recipes.append(folder / f"{name}.json")
+        recipes[-1].write_text(json.dumps(recipe(world, name)))
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    for ranks in (1, 2):
+        out = folder / str(ranks)
+        started = [start(out, recipes, rank, ranks, port) for rank in range(ranks)]
+        told = [process.communicate(timeout=300)[1] for process in started]
+        assert all(process.returncode == 0 for process in started), told
+    return folder
+
+
+def load(results, ranks, rank, case):
+    return torch.load(results / str(ranks) / f"rank{rank}.pt", weights_only=True)[case]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_loss_and_gradients_are_those_of_one_process(results, case):
+    alone = load(results, 1, 0, case)
+    for rank in range(2):
+        found = load(results, 2, rank, case)
+        for name, value in alone["told"].items():
+            assert float(found["told"][name]) == pytest.approx(float(value), rel=1e-5), name
+        for name, gradient in alone["gradients"].items():
+            torch.testing.assert_close(
+                found["gradients"][name], gradient, rtol=1e-4, atol=1e-6, msg=name
+            )
+        for name, value in alone["buffers"].items():
+            torch.testing.assert_close(found["buffers"][name], value, rtol=1e-5, atol=1e-6)
+    assert any(bool(gradient.abs().sum() > 0) for gradient in alone["gradients"].values())
+
+
+def test_each_process_reads_its_own_part(results):
+    parts = [load(results, 2, rank, "scan")["read"] for rank in range(2)]
+    assert [len(part) for part in parts] == [6, 5]
+    assert torch.cat(parts).tolist() == list(range(3, 14))
+
+
+def test_constraints_were_at_work(results):
+    told = load(results, 2, 0, "scan-constrained")["told"]
+    assert told["ccr"] > 0
+    assert told["ccs"] > 0
+
+
+def test_a_whole_run_goes_the_same_way(results):
+    logs = [read_log(results / str(ranks) / "run" / "log.jsonl") for ranks in (1, 2)]
+    assert [line["kind"] for line in logs[0]] == [line["kind"] for line in logs[1]]
+    for one, two in zip(*logs, strict=True):
+        if one["kind"] == "step":
+            assert two["loss"] == pytest.approx(one["loss"], rel=1e-3)
+    summary = json.loads((results / "2" / "run" / "summary.json").read_text())
+    assert summary["ranks"] == 2
+
+
+def test_a_device_that_is_not_there_is_named():
+    with pytest.raises(InputError, match="device: got 'gpu', wanted auto, cpu, cuda or cuda:1"):
+        choose_device("gpu")
+    if not torch.cuda.is_available():
+        with pytest.raises(InputError, match="torch finds no GPU here"):
+            choose_device("cuda")

@@ -1,0 +1,107 @@
+"""Logs, TensorBoard, curves and the summary."""
+
+import json
+import sys
+
+import pytest
+from PIL import Image
+
+from crossgaze.errors import InputError, MissingExtraError
+from crossgaze.training.curves import draw_curves
+from crossgaze.training.logs import RunLog, read_log
+from crossgaze.training.summary import git_version
+from crossgaze.training.trainer import train
+from training_parts import settings, write_world
+
+RECALLS = ("i2t_r1", "i2t_r5", "i2t_r10", "t2i_r1", "t2i_r5", "t2i_r10")
+
+
+def lines(epochs=3, rise=1.0):
+    for epoch in range(1, epochs + 1):
+        for part in (0.5, 1.0):
+            at = epoch - 1 + part
+            yield {"kind": "step", "step": int(4 * at), "at": at, "loss": 20 / (1 + rise * at)}
+        figures = dict.fromkeys(RECALLS, 10.0 * epoch)
+        dev = figures | {"rsum": sum(figures.values())}
+        yield {"kind": "epoch", "step": 4 * epoch, "epoch": epoch, "dev": dev, "best": True}
+
+
+def test_a_log_is_cut_to_what_a_checkpoint_knew(tmp_path):
+    log = RunLog(tmp_path)
+    log.write({"kind": "step", "step": 1})
+    size = log.size()
+    log.write({"kind": "step", "step": 2})
+    log.close()
+    again = RunLog(tmp_path, size=size)
+    again.write({"kind": "step", "step": 3})
+    again.close()
+    assert [line["step"] for line in read_log(tmp_path / "log.jsonl")] == [1, 3]
+
+
+def test_half_a_line_is_not_read_and_nonsense_is_named(tmp_path):
+    (tmp_path / "log.jsonl").write_text('{"a": 1}\n{"a": ')
+    assert read_log(tmp_path / "log.jsonl") == [{"a": 1}]
+    (tmp_path / "log.jsonl").write_text("what\n")
+    with pytest.raises(InputError, match=r"log.jsonl: is not JSON"):
+        read_log(tmp_path / "log.jsonl")
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_tensorboard_has_the_same_numbers(tmp_path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    log = RunLog(tmp_path, tensorboard=True)
+    for line in lines():
+        log.write(line)
+    log.close()
+    found = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    sums = [(event.step, event.value) for event in found.Scalars("epoch/dev/rsum")]
+    assert sums == [(4, 60.0), (8, 120.0), (12, 180.0)]
+    assert len(found.Scalars("step/loss")) == 6
+
+
+def test_without_tensorboard_the_extra_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'crossgaze\[train\]'"):
+        RunLog(tmp_path, tensorboard=True)
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_curves_are_a_picture_with_something_on_it(tmp_path, runs):
+    logs = []
+    for number in range(runs):
+        path = tmp_path / f"{number}.jsonl"
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines(rise=1 + number)))
+        logs.append((f"run {number}", path))
+    draw_curves(logs, tmp_path / "curves.png")
+    with Image.open(tmp_path / "curves.png") as picture:
+        assert picture.width >= 1000
+        assert len(picture.convert("RGB").getcolors(1 << 24)) > 50
+
+
+def test_curves_of_nothing_are_refused(tmp_path):
+    with pytest.raises(InputError, match="logs: got none"):
+        draw_curves([], tmp_path / "curves.png")
+
+
+def test_a_run_without_matplotlib_ends_with_a_note(tmp_path, monkeypatch):
+    world = write_world(tmp_path)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    summary = train(settings(world, epochs=1), tmp_path / "run")
+    assert not (tmp_path / "run" / "curves.png").exists()
+    assert any("pip install 'crossgaze[train]'" in note for note in summary["notes"])
+
+
+def test_the_summary_says_what_was_done(tmp_path):
+    world = write_world(tmp_path)
+    summary = train(settings(world, seed=3), tmp_path / "run", command="crossgaze train x")
+    assert summary == json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["command"] == "crossgaze train x"
+    assert summary["seed"] == 3
+    assert summary["config"]["batch"] == 12
+    assert summary["model"]["region_width"] == 12
+    assert summary["data"]["train_captions"] == 48
+    assert summary["versions"]["git"] == git_version()
+    assert set(RECALLS) < summary["metrics"].keys()
+    assert (tmp_path / "run" / "curves.png").is_file()

@@ -1,0 +1,76 @@
+"""A small world to train on: images of things, captions that name them, regions that show them."""
+
+import json
+
+import numpy as np
+
+from crossgaze.config import build
+from crossgaze.data.regions.writer import RegionWriter
+from crossgaze.training.config import TrainConfig
+
+THINGS = ("dog", "cat", "car", "boat", "tree", "ball")
+COLOURS = ("red", "blue", "green", "white")
+WIDTH, REGIONS = 12, 4
+
+
+def write_world(folder, images=24, dev=8, captions=2, seed=0, dtype="float16", scale=1.0):
+    """Write captions and a region store; return the two paths.
+
+    An image's regions hold the sum of a code of its thing and one of its colour, and noise.
+    """
+    rng = np.random.default_rng(seed)
+    codes = rng.normal(size=(len(THINGS) + len(COLOURS), WIDTH))
+    lines, names, features, counts = [], [], [], []
+    for number in range(images + dev):
+        thing, colour = number % len(THINGS), rng.integers(len(COLOURS))
+        name = f"{number:03}.jpg"
+        split = "train" if number < images else "dev"
+        for other in range(captions):
+            start = ("a", "the")[other % 2]
+            text = f"{start} {COLOURS[colour]} {THINGS[thing]}" + " stands here" * (number % 2)
+            lines.append({"image": name, "caption": text, "split": split})
+        names.append(name)
+        base = codes[thing] + codes[len(THINGS) + colour]
+        features.append(base + 0.3 * rng.normal(size=(REGIONS, WIDTH)))
+        counts.append(REGIONS - number % 2)
+    path = folder / "captions.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    store = folder / "regions"
+    block = scale * np.array(features)
+    for row, count in enumerate(counts):
+        block[row, count:] = 0
+    with RegionWriter(store, REGIONS, WIDTH, dtype=dtype, fields=["counts"]) as writer:
+        writer.append(names, block, counts=np.array(counts))
+    return path, store
+
+
+SMALL = {
+    "scan": {"size": 16, "text": {"word_size": 8}},
+    "vse++": {"size": 16, "text": {"word_size": 8, "bidirectional": False}},
+    "sum-max": {"size": 16, "text": {"word_size": 8}},
+    "bfan": {"size": 16, "text": {"word_size": 8}},
+    "vsrn": {"size": 16, "layers": 1, "text": {"word_size": 8, "bidirectional": False}},
+    "m-dan": {"size": 16, "text": {"kind": "lstm", "word_size": 8, "join": "sum"}},
+    "mmca": {"size": 16, "heads": 2, "filters": 4, "text": {"kind": "gru", "word_size": 8}},
+}
+
+
+def tree(paths, family="scan", **more):
+    """Return a recipe's keys for the small world."""
+    captions, regions = paths
+    given = {
+        "data": {"captions": str(captions), "regions": str(regions), "min_count": 1},
+        "family": family,
+        "model": SMALL[family],
+        "optimiser": {"rate": 0.01},
+        "epochs": 2,
+        "batch": 12,
+        "log_every": 2,
+        "save_every": 3,
+    }
+    return given | more
+
+
+def settings(paths, family="scan", **more):
+    """Return a recipe for the small world."""
+    return build(TrainConfig, tree(paths, family, **more))
