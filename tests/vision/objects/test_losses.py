@@ -7,7 +7,7 @@ import torch
 
 from crossgaze.vision.objects.anchors import level_anchors
 from crossgaze.vision.objects.losses import assign, judge_loss, proposal_loss, quality_focal
-from crossgaze.vision.objects.network import Judged, Proposals
+from crossgaze.vision.objects.network import Guesses, Judged
 from crossgaze.vision.objects.targets import Target
 
 BOX = [0.1, 0.1, 0.5, 0.5]
@@ -41,10 +41,8 @@ def test_every_box_has_anchors_and_no_anchor_two():
     assert number.min() == -1
 
 
-def proposals(logits, decoded):
-    empty = torch.zeros(1, 1, 1, 1)
-    none = torch.zeros(1, 0)
-    return Proposals(logits, decoded, empty, torch.zeros(1, 0, 4), none, none.bool())
+def guesses(logits, decoded):
+    return Guesses(logits, decoded, torch.zeros(1, 1, 1, 1))
 
 
 def test_right_boxes_with_right_scores_cost_nothing():
@@ -54,16 +52,47 @@ def test_right_boxes_with_right_scores_cost_nothing():
         (number == 0).unsqueeze(-1), torch.tensor(BOX), torch.tensor([0.8, 0.8, 0.9, 0.9])
     ).unsqueeze(0)
     logits = torch.where(number == 0, 12.0, -12.0).unsqueeze(0)
-    score, box = proposal_loss(proposals(logits, decoded), anchors, [asked()])
+    score, box = proposal_loss(guesses(logits, decoded), anchors, [asked()])
     assert score.item() == pytest.approx(0, abs=1e-4)
     assert box.item() == pytest.approx(0, abs=1e-4)
-    worse, _ = proposal_loss(proposals(-logits, decoded), anchors, [asked()])
+    worse, _ = proposal_loss(guesses(-logits, decoded), anchors, [asked()])
     assert worse > 10
+
+
+def test_the_first_stage_by_hand():
+    """Two anchors are asked, a third finds the box unasked; all say one half."""
+    anchors = torch.tensor([BOX, [0.1, 0.1, 0.5, 0.6], [0.6, 0.6, 0.9, 0.9], [0.0, 0.8, 0.1, 0.9]])
+    boxes = torch.cat([torch.tensor([BOX]), anchors[1:2], torch.tensor([BOX]), anchors[3:]])
+    # Fewer anchors than BEST: all are the box's own, so that none is left to find it unasked.
+    score, box = proposal_loss(guesses(torch.zeros(1, 4), boxes[None]), anchors, [asked()])
+    shares = 8 / 4
+    qualities = [1.0, 0.8, 1.0, 0.0]  # IoU: 0.16 / 0.2 for the second
+    log2 = math.log(2)
+    assert score.item() == pytest.approx(sum(shares * (q - 0.5) ** 2 * log2 for q in qualities))
+    far = 1 - (0 - (0.5 * 0.8 - 0.17) / (0.5 * 0.8))  # GIoU with a hull of 0.5 x 0.8
+    assert box.item() == pytest.approx((0 + 0.2 + 0 + far) / 4, abs=1e-5)
+
+
+def test_an_anchor_that_found_a_box_unasked_is_taught_to_be_silent():
+    anchors = level_anchors(4, [0.1], [1.0])  # 16, of which 6 are the box's own
+    number = assign(anchors, torch.tensor([BOX]))
+    decoded = torch.tensor(BOX).expand(1, 16, 4)
+    asked_only = torch.where(number == 0, 12.0, -12.0).unsqueeze(0)
+    score, _ = proposal_loss(guesses(asked_only, decoded), anchors, [asked()])
+    assert score.item() == pytest.approx(0, abs=1e-4)
+
+
+def test_a_box_around_several_is_not_asked_for():
+    anchors = level_anchors(4, [0.4], [1.0])
+    found = guesses(torch.zeros(1, 16), anchors.unsqueeze(0))
+    alone = proposal_loss(found, anchors, [asked()])
+    around = proposal_loss(found, anchors, [asked(boxes=(BOX, [0.0, 0.0, 1.0, 1.0]))])
+    assert alone == around
 
 
 def test_a_photograph_without_boxes_teaches_only_that():
     anchors = level_anchors(4, [0.4], [1.0])
-    found = proposals(torch.full((1, 16), -12.0), anchors.unsqueeze(0))
+    found = guesses(torch.full((1, 16), -12.0), anchors.unsqueeze(0))
     score, box = proposal_loss(found, anchors, [asked(boxes=(), own=0)])
     assert score.item() == pytest.approx(0, abs=1e-4)
     assert box.item() == 0

@@ -11,7 +11,7 @@ from PIL import Image
 from crossgaze.errors import InputError
 from crossgaze.vision.objects.detector import load_detector
 from crossgaze.vision.objects.network import NetworkConfig
-from crossgaze.vision.objects.training import TrainConfig, _Run, finish, read_split, train
+from crossgaze.vision.objects.training import SECOND, TrainConfig, _Run, finish, read_split, train
 
 NETWORK = NetworkConfig(size=64, width=8, first=60, proposals=20, hidden=16)
 XML = (
@@ -43,7 +43,7 @@ def config(tmp_path):
     (flickr8k / "Flickr_8k.devImages.txt").write_text("4_d.jpg")
     (tmp_path / "run").mkdir()
     return TrainConfig(
-        flickr8k, entities, tmp_path / "run", network=NETWORK, epochs=3, batch=2, least=2
+        flickr8k, entities, tmp_path / "run", network=NETWORK, epochs=2, second=2, batch=2, least=2
     )
 
 
@@ -53,33 +53,48 @@ def test_annotated_photographs_only(config):
     assert (words.nouns, words.attributes) == (("dog",), ("brown",))
 
 
-def test_a_run_that_was_stopped_ends_where_one_that_was_not_does(config, tmp_path, monkeypatch):
+@pytest.mark.parametrize("last", [2, 3, 4])
+def test_a_run_that_was_stopped_ends_where_one_that_was_not_does(
+    last, config, tmp_path, monkeypatch
+):
     whole = train(config).state_dict()
     other = replace(config, out=tmp_path / "other")
     other.out.mkdir()
     step, calls = _Run.step, []
 
-    def stop_in_the_third_epoch(self, *args):
+    def stop_in_the_last_epoch(self, *args):
         calls.append(1)
-        if len(calls) == 3:
+        if len(calls) == last:
             raise KeyboardInterrupt
         return step(self, *args)
 
-    monkeypatch.setattr(_Run, "step", stop_in_the_third_epoch)
+    monkeypatch.setattr(_Run, "step", stop_in_the_last_epoch)
     with pytest.raises(KeyboardInterrupt):
         train(other)
     monkeypatch.setattr(_Run, "step", step)
     again = train(other).state_dict()
     assert all(torch.equal(whole[name], again[name]) for name in whole)
     lines = [json.loads(line) for line in (other.out / "log.jsonl").read_text().splitlines()]
-    assert [line["epoch"] for line in lines] == [1, 2, 3]
-    assert all(np.isfinite(line["quality"]) for line in lines)
+    assert [line["epoch"] for line in lines] == [1, 2, 3, 4]
+    assert all(np.isfinite(line["objectness"]) for line in lines[:2])
+    assert all(np.isfinite(line["quality"]) for line in lines[2:])
     with pytest.raises(InputError, match="other settings"):
         train(replace(other, rate=0.5))
 
 
+def test_the_stages_learn_one_after_the_other(config):
+    torch.manual_seed(0)
+    train(replace(config, second=0))
+    first = torch.load(config.out / "state.pt", weights_only=True)["model"]
+    config = replace(config, out=config.out.parent / "both")
+    config.out.mkdir()
+    both = train(config).state_dict()
+    for name in both:
+        assert torch.equal(first[name], both[name]) != name.startswith(SECOND), name
+
+
 def test_from_training_to_a_detector_on_disk(config):
-    detector = finish(config, train(replace(config, epochs=1)))
+    detector = finish(config, train(replace(config, epochs=1, second=1)))
     detector.save(config.out / "model")
     found = load_detector(config.out / "model")
     assert found.nouns == ("dog",)

@@ -12,14 +12,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from crossgaze.vision.objects.boxes import giou, iou
-from crossgaze.vision.objects.network import Judged, Proposals
+from crossgaze.vision.objects.network import Guesses, Judged
 from crossgaze.vision.objects.targets import Target
 
 POSITIVE = 0.5  # IoU of an anchor with a box that it is moved to
 BEST = 6  # anchors that every box has, whatever their IoU
 EACH = 8.0  # the weight of a box, shared by its anchors; an anchor without a box weighs 1
-FOUND = 4.0  # likewise, of the anchors that found the box without being asked to
-HULL = 0.25  # the weight of a box around several, against an annotated one
 SETTING = 4.0  # the weight of a setting's nouns, against a region's
 NEAR = 0.4  # IoU of a proposal with the box that the second stage moves it to
 
@@ -41,39 +39,36 @@ def assign(anchors: Tensor, boxes: Tensor) -> Tensor:
     return number
 
 
-def proposal_loss(found: Proposals, anchors: Tensor, wanted: list[Target]) -> tuple[Tensor, Tensor]:
-    """Return the loss of the objectness and of the boxes, a mean over annotated boxes."""
-    score, box, count = found.logits.sum() * 0, found.logits.sum() * 0, 0.0
+def proposal_loss(found: Guesses, anchors: Tensor, wanted: list[Target]) -> tuple[Tensor, Tensor]:
+    """Return the loss of the objectness and of the boxes, a mean over annotated boxes.
+
+    Only anchors that were asked for a box are taught that they found one. Those that found it
+    unasked are taught to stay silent: else large boxes, which many anchors find, crowd out small
+    ones. Nor do boxes around a phrase's several boxes belong here (both measured on dev).
+    """
+    score, box, count = found.logits.sum() * 0, found.logits.sum() * 0, 0
     for logits, decoded, target in zip(found.logits, found.decoded, wanted, strict=True):
-        if not len(target.boxes):
+        boxes = target.boxes[: target.own]
+        if not len(boxes):
             score = score + quality_focal(logits, torch.zeros_like(logits)).sum()
             continue
-        number = assign(anchors, target.boxes)
+        number = assign(anchors, boxes)
         rows = (number >= 0).nonzero().squeeze(1)
         mine = number[rows]
-        weights = logits.new_full((len(target.boxes),), HULL)
-        weights[: target.own] = 1
-        count += float(weights.sum())
-        share = _shared(weights * EACH, mine)
+        count += len(boxes)
+        share = EACH * _shared(mine, len(boxes))
         with torch.no_grad():
-            overlap = iou(decoded, target.boxes)  # (A, n)
-            best, closest = overlap.max(1)
             quality, counts = torch.zeros_like(logits), torch.ones_like(logits)
-            # An anchor that found a box it was not asked for is taught how well it did, too: else
-            # nothing would rank it among those that were.
-            extra = ((best >= POSITIVE) & (number < 0)).nonzero().squeeze(1)
-            quality[extra] = best[extra]
-            counts[extra] = _shared(weights * FOUND, closest[extra])
-            quality[rows] = overlap[rows, mine]
+            quality[rows] = iou(decoded[rows], boxes)[torch.arange(len(rows)), mine]
             counts[rows] = share
         score = score + (quality_focal(logits, quality) * counts).sum()
-        box = box + ((1 - giou(decoded[rows], target.boxes[mine])) * share).sum()
+        box = box + ((1 - giou(decoded[rows], boxes[mine])) * share).sum()
     return score / max(count, 1), box / max(count, 1) / EACH
 
 
-def _shared(weights: Tensor, box: Tensor) -> Tensor:
-    """Share each box's weight (n,) among the anchors that have it, (A,) numbers -> (A,)."""
-    return (weights / box.bincount(minlength=len(weights)).clamp(1))[box]
+def _shared(box: Tensor, boxes: int) -> Tensor:
+    """Share each box among the anchors that have it, (A,) numbers -> (A,) shares of 1."""
+    return (1 / box.bincount(minlength=boxes).clamp(1))[box]
 
 
 @torch.no_grad()

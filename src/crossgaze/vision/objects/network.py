@@ -44,6 +44,8 @@ class NetworkConfig:
         overlap: IoU above which a proposal suppresses a worse one.
         proposals: most that enter the second stage.
         bins: along the side of a proposal on the finest level.
+        margin: how far the bins reach beyond a proposal, as a share of its sides: what lies around
+            a box tells how well it fits.
         hidden: width of the second stage.
         nouns: how many.
         attributes: how many.
@@ -62,6 +64,7 @@ class NetworkConfig:
     overlap: float = 0.7
     proposals: int = 300
     bins: int = 5
+    margin: float = 0.0
     hidden: int = 512
     nouns: int = 1
     attributes: int = 1
@@ -69,12 +72,18 @@ class NetworkConfig:
 
 
 @dataclass(frozen=True)
-class Proposals:
-    """What the first stage gives: of every anchor, and the best of them."""
+class Guesses:
+    """What the first stage says of every anchor."""
 
     logits: Tensor  # (B, A)
     decoded: Tensor  # (B, A, 4), not cut to the photograph
     finest: Tensor  # (B, width, h, w)
+
+
+@dataclass(frozen=True)
+class Proposals(Guesses):
+    """And the best of them."""
+
     boxes: Tensor  # (B, n, 4), best first
     scores: Tensor  # (B, n) logits
     valid: Tensor  # (B, n) bool; the rest fills up
@@ -153,6 +162,15 @@ class RegionNetwork(nn.Module):
             maps.append(F.relu(self.smooth[number](F.relu(x))))
         return maps[::-1]
 
+    def guess(self, taps: tuple[Tensor, ...]) -> Guesses:
+        """Score and shift every anchor."""
+        maps, found = self.pyramid(taps), []
+        for level, tower, predict in zip(maps, self.tower, self.predict, strict=True):
+            out = predict(F.relu(tower(level)))  # (B, 5 A, h, w)
+            found.append(out.permute(0, 2, 3, 1).reshape(len(out), -1, 5))  # (B, h w A, 5)
+        raw = torch.cat(found, 1)
+        return Guesses(raw[..., 0], decode(self.anchors, raw[..., 1:]), maps[0])
+
     def propose(
         self, taps: tuple[Tensor, ...], *, first: int | None = None, proposals: int | None = None
     ) -> Proposals:
@@ -163,18 +181,13 @@ class RegionNetwork(nn.Module):
             first: instead of the configuration's.
             proposals: instead of the configuration's.
         """
-        config, maps = self.config, self.pyramid(taps)
-        found = []
-        for level, tower, predict in zip(maps, self.tower, self.predict, strict=True):
-            out = predict(F.relu(tower(level)))  # (B, 5 A, h, w)
-            found.append(out.permute(0, 2, 3, 1).reshape(len(out), -1, 5))  # (B, h w A, 5)
-        raw = torch.cat(found, 1)
-        logits, decoded = raw[..., 0], decode(self.anchors, raw[..., 1:])
+        config, guesses = self.config, self.guess(taps)
+        logits, decoded = guesses.logits, guesses.decoded
         with torch.no_grad():
             boxes, scores, valid = self._best(
                 logits, inside(decoded), first or config.first, proposals or config.proposals
             )
-        return Proposals(logits, decoded, maps[0], boxes, scores, valid)
+        return Proposals(logits, decoded, guesses.finest, boxes, scores, valid)
 
     def _best(
         self, logits: Tensor, decoded: Tensor, first: int, proposals: int
@@ -195,7 +208,8 @@ class RegionNetwork(nn.Module):
             head: (B, 1280, h', w'), the backbone's last map.
             boxes: (B, n, 4), inside the photograph.
         """
-        near = roi_align(finest, boxes, self.config.bins).flatten(2)  # (B, n, bins^2 width)
+        seen = _wider(boxes, self.config.margin)
+        near = roi_align(finest, seen, self.config.bins).flatten(2)  # (B, n, bins^2 width)
         pooled = roi_align(head, boxes, 1, samples=4).squeeze(2)  # (B, n, 1280)
         whole = head.mean((2, 3)).unsqueeze(1)  # (B, 1, 1280)
         drop = self.config.dropout if self.training else 0.0
@@ -211,6 +225,14 @@ class RegionNetwork(nn.Module):
             attributes=self.attributes(shown),
             features=torch.cat([pooled, x], -1),
         )
+
+
+def _wider(boxes: Tensor, margin: float) -> Tensor:
+    """Move every edge outwards by a share of the box's side, but not out of the photograph."""
+    if not margin:
+        return boxes
+    more = (boxes[..., 2:] - boxes[..., :2]) * margin
+    return torch.cat([boxes[..., :2] - more, boxes[..., 2:] + more], -1).clamp(0, 1)
 
 
 def place(boxes: Tensor) -> Tensor:

@@ -1,0 +1,147 @@
+"""Run the experiment on Flickr8k: train a row, choose on dev, look at test once, keep the figures.
+
+    python tools/experiments.py --list
+    python tools/experiments.py scan-t-i-avg bfan          (all seeds of these rows)
+    python tools/experiments.py                            (everything that has no result yet)
+
+A row that was stopped goes on where it was. Runs go to runs/flickr8k/, figures to
+results/flickr8k/<row>-<seed>.json. A result that is there is never made again: delete it to do so.
+"""
+
+import argparse
+import json
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+DATA, ENTITIES = "../shared/data/flickr8k", "../shared/data/flickr30k_entities"
+RESULTS, RUNS = Path("results/flickr8k"), Path("runs/flickr8k")
+REGIONS = {"objects": "regions/flickr8k", "grid": "regions/flickr8k-grid",
+           "whole": "regions/flickr8k-whole"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the table.
+
+    Args:
+        title: what the table calls it.
+        recipe: in recipes/flickr8k/, without its ending.
+        seeds: one run each.
+        regions: a key of REGIONS.
+        settings: beside the recipe's.
+        attention: whether the model relates words to regions, so that attention can be measured.
+        members: rows whose scores are averaged, instead of a recipe.
+        split: what it is tested on; comparisons that only choose look at dev alone.
+    """
+
+    title: str
+    recipe: str = ""
+    seeds: tuple[int, ...] = (0,)
+    regions: str = "objects"
+    settings: tuple[str, ...] = ()
+    attention: bool = True
+    members: tuple[str, ...] = ()
+    split: str = "test"
+
+
+SCAN = "scan-t-i-avg"
+THREE = (0, 1, 2)
+ROWS = {
+    "regions-objects": Row("SCAN t-i AVG, objects", SCAN, split="dev"),
+    "regions-grid": Row("SCAN t-i AVG, 6x6 grid", SCAN, regions="grid", split="dev"),
+    "regions-whole": Row("SCAN t-i AVG, objects and whole", SCAN, regions="whole", split="dev"),
+    "vse": Row("VSE++, mean pooling", "vse", attention=False),
+    "sum-max-t-i": Row("Sum-Max t-i", "sum-max-t-i", attention=False),
+    "scan-t-i-avg": Row("SCAN t-i AVG", SCAN, THREE),
+    "scan-i-t-avg": Row("SCAN i-t AVG", "scan-i-t-avg", attention=False),
+    "scan-i-t-lse": Row("SCAN i-t LSE", "scan-i-t-lse", attention=False),
+    "scan-both": Row("SCAN t-i AVG + i-t AVG", members=("scan-t-i-avg", "scan-i-t-avg")),
+    "scan-all-negatives": Row("SCAN t-i AVG, all negatives", "scan-t-i-avg-all-negatives"),
+    "bfan": Row("BFAN", "bfan"),
+    "vsrn": Row("VSRN", "vsrn", attention=False),
+    "vsrn-mean-pool": Row("VSRN, mean pooling", "vsrn-mean-pool", attention=False),
+    "vsrn-no-captions": Row("VSRN without L_G", "vsrn-no-captions", attention=False),
+    "m-dan": Row("m-DAN", "m-dan", attention=False),
+    "mmca-self": Row("MMCA, self-attention only", "mmca-self", attention=False),
+    "mmca": Row("MMCA", "mmca", attention=False),
+    "scan-ccr": Row("SCAN + CCR", "scan-ccr"),
+    "scan-ccs": Row("SCAN + CCS", "scan-ccs"),
+    "scan-ccr-ccs": Row("SCAN + CCR + CCS", "scan-ccr-ccs", THREE),
+    "bfan-ccr": Row("BFAN + CCR", "bfan-ccr"),
+    "bfan-ccs": Row("BFAN + CCS", "bfan-ccs"),
+    "bfan-ccr-ccs": Row("BFAN + CCR + CCS", "bfan-ccr-ccs"),
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("rows", nargs="*", metavar="ROW", help="default: all")
+    parser.add_argument("--list", action="store_true", help="say which rows there are")
+    args = parser.parse_args()
+    unknown = [name for name in args.rows if name not in ROWS]
+    if unknown:
+        sys.exit(f"no such row: {', '.join(unknown)}; wanted of {', '.join(ROWS)}")
+    names = args.rows or list(ROWS)
+    for name in names:
+        for seed in ROWS[name].seeds:
+            done = result_of(name, seed).is_file()
+            if args.list:
+                print(f"{name}-{seed}: {ROWS[name].title}{' (done)' if done else ''}")
+            elif not done:
+                run(name, seed)
+
+
+def result_of(name, seed):
+    return ROOT / RESULTS / f"{name}-{seed}.json"
+
+
+def run_of(name, seed):
+    # Rows that differ by what they are tested on share their run.
+    row = ROWS[name]
+    shared = SCAN if row.recipe == SCAN and row.regions == "objects" else name
+    return RUNS / f"{shared}-{seed}"
+
+
+def run(name, seed):
+    """Train and evaluate one row, and write its result whole."""
+    row = ROWS[name]
+    summary = None
+    if row.recipe:
+        words = ["train", f"recipes/flickr8k/{row.recipe}.yaml", f"seed={seed}", *row.settings]
+        words += [f"data.regions={REGIONS[row.regions]}", "--out", str(run_of(name, seed))]
+        crossgaze(words)
+        summary = json.loads((ROOT / run_of(name, seed) / "summary.json").read_text("utf-8"))
+    models = [run_of(one, seed) / "best" for one in row.members or (name,)]
+    words = ["evaluate", str(models[0]), DATA, "--store", REGIONS[row.regions]]
+    words += ["--split", row.split, "--out", str(run_of(name, seed)) + f"-{row.split}.json"]
+    for other in models[1:]:
+        words += ["--ensemble", str(other)]
+    if row.attention:
+        words += ["--entities", ENTITIES]
+    measured = json.loads(crossgaze([*words, "--json"]))
+    result = {"row": name, "title": row.title, "seed": seed, "measured": measured}
+    result |= {"commands": [f"python tools/experiments.py {name}"], "training": summary}
+    path = result_of(name, seed)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_suffix(".new")
+    fresh.write_text(json.dumps(result, indent=2) + "\n", "utf-8")
+    fresh.replace(path)
+    figures = measured["protocols"][0]["figures"]
+    print(name, seed, {key: found["value"] for key, found in figures.items()}, flush=True)
+
+
+def crossgaze(words):
+    print("crossgaze", shlex.join(words), flush=True)
+    command = [sys.executable, "-m", "crossgaze", *words]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        sys.exit(done.returncode)
+    return done.stdout
+
+
+if __name__ == "__main__":
+    main()
