@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -176,3 +177,20 @@ def test_folders_that_hold_no_model(tmp_path):
 def test_words_must_be_as_many_as_the_heads(detector):
     with pytest.raises(InputError, match="nouns"):
         ObjectDetector(detector.taps.backbone, detector.network, Words(("dog",), ()))
+
+
+def test_with_the_mirror_image_a_photograph_and_its_mirror_image_have_the_same_regions(detector):
+    both = ObjectDetector(
+        detector.taps.backbone,
+        detector.network,
+        detector.words,
+        replace(detector.selection, mirror=True),
+    )
+    skimage = pytest.importorskip("skimage.data", reason="scikit-image ships the photograph")
+    pixels = torch.from_numpy(skimage.astronaut()).unsqueeze(0)[:, :320, :320]
+    (one,), (other,) = both(pixels), both(pixels.flip(2))
+    count = min(len(one), 10)
+    turned = other.boxes[:, [2, 1, 0, 3]] * [-1, 1, -1, 1] + [1, 0, 1, 0]
+    np.testing.assert_allclose(one.boxes[:count], turned[:count], atol=1e-3)
+    (alone,) = detector(pixels)
+    assert np.abs(alone.boxes[:count] - one.boxes[:count]).max() > 1e-3  # it changes something

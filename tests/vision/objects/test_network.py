@@ -3,7 +3,7 @@
 import torch
 
 from crossgaze.vision.backbones.efficientnet_lite import EfficientNetLite
-from crossgaze.vision.objects.boxes import iou
+from crossgaze.vision.objects.boxes import iou, mirror
 from crossgaze.vision.objects.losses import judge_loss, proposal_loss
 from crossgaze.vision.objects.network import NetworkConfig, RegionNetwork, place
 from crossgaze.vision.objects.taps import CHANNELS, STRIDES, Taps
@@ -105,3 +105,8 @@ def test_it_learns_one_photograph_by_heart():
     assert judged.nouns[0, 0].argmax() == 1
     assert judged.attributes[0, 0].argmax() == 0
     assert judged.quality[0, 0, 0] > judged.quality[0, 1, 0]
+
+
+def test_every_anchor_has_a_mirror_image():
+    network = RegionNetwork(NetworkConfig(size=64))
+    torch.testing.assert_close(mirror(network.anchors[network.turned]), network.anchors)

@@ -43,6 +43,17 @@ def giou(a: Tensor, b: Tensor) -> Tensor:
     return both / union - (whole - union) / whole
 
 
+def mirror(boxes: Tensor) -> Tensor:
+    """Return boxes (..., 4) as they are in the mirror image.
+
+    Example:
+        >>> mirror(torch.tensor([0.0, 0.1, 0.25, 0.2])).tolist()[::2]
+        [0.75, 1.0]
+    """
+    x1, y1, x2, y2 = boxes.unbind(-1)
+    return torch.stack([1 - x2, y1, 1 - x1, y2], -1)
+
+
 def inside(boxes: Tensor) -> Tensor:
     """Cut boxes to the photograph; each keeps sides of at least `SMALLEST`."""
     low = boxes[..., :2].clamp(0, 1 - SMALLEST)

@@ -29,7 +29,7 @@ from crossgaze.files import write_atomically, write_json
 from crossgaze.vision.backbones import load_backbone
 from crossgaze.vision.backbones.base import read_weights
 from crossgaze.vision.backbones.efficientnet_lite import EfficientNetLite
-from crossgaze.vision.objects.boxes import inside
+from crossgaze.vision.objects.boxes import inside, mirror
 from crossgaze.vision.objects.network import HEAD, Judged, NetworkConfig, RegionNetwork
 from crossgaze.vision.objects.selection import SelectionConfig, blended, choose
 from crossgaze.vision.objects.taps import Taps
@@ -142,7 +142,9 @@ class ObjectDetector(nn.Module):
         Returns:
             B times between 1 and 36 regions, and the whole image.
         """
-        found = self.candidates(self.taps(self._input(pixels)))
+        pixels = self._input(pixels)
+        mirrored = self.taps(pixels.flip(2)) if self.selection.mirror else None
+        found = self.candidates(self.taps(pixels), mirrored)
         number, gain, real = choose(found.boxes, found.quality, found.valid, self.selection)
         boxes = found.boxes.gather(1, number.unsqueeze(-1).expand(-1, -1, 4))  # (B, m, 4)
         # The best is always kept, so that no photograph is without a region.
@@ -154,15 +156,27 @@ class ObjectDetector(nn.Module):
         judged = self.network.judge(found.finest, found.head, boxes)
         return self._pack(boxes, gain.clamp(0, 1), judged, real)
 
-    def candidates(self, maps: tuple[Tensor, ...]) -> Candidates:
-        """Both stages on the backbone's maps, before the choice."""
-        head = self.taps.head(maps[-1])
-        found = self.network.propose(maps)
-        judged = self.network.judge(found.finest, head, found.boxes)
-        quality = blended(judged.quality, found.scores, judged.boxes, self.selection)
-        return Candidates(
-            judged.boxes, quality, judged.quality, found.scores, found.valid, found.finest, head
-        )
+    def candidates(
+        self, maps: tuple[Tensor, ...], mirrored: tuple[Tensor, ...] | None = None
+    ) -> Candidates:
+        """Both stages on the backbone's maps, before the choice.
+
+        Args:
+            maps: of the photographs.
+            mirrored: of their mirror images; with them boxes and qualities are the mean of both.
+        """
+        network, head = self.network, self.taps.head(maps[-1])
+        other = None if mirrored is None else network.guess(mirrored)
+        found = network.propose(maps, mirrored=other)
+        judged = network.judge(found.finest, head, found.boxes)
+        boxes, logits = judged.boxes, judged.quality
+        if mirrored is not None and other is not None:
+            turned = self.taps.head(mirrored[-1])
+            again = network.judge(other.finest, turned, mirror(found.boxes))
+            boxes = (boxes + mirror(again.boxes)) / 2
+            logits = (logits + again.quality) / 2
+        quality = blended(logits, found.scores, boxes, self.selection)
+        return Candidates(boxes, quality, logits, found.scores, found.valid, found.finest, head)
 
     @torch.inference_mode()
     def pool(

@@ -23,7 +23,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from crossgaze.vision.objects.anchors import level_anchors
-from crossgaze.vision.objects.boxes import decode, greedy_keep, inside
+from crossgaze.vision.objects.boxes import decode, greedy_keep, inside, mirror
 from crossgaze.vision.objects.roi_align import roi_align
 from crossgaze.vision.objects.taps import CHANNELS, STRIDES
 
@@ -104,6 +104,7 @@ class RegionNetwork(nn.Module):
     """The trained parts: everything but the frozen backbone."""
 
     anchors: Tensor
+    turned: Tensor  # (A,) the number of each anchor's mirror image
 
     def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
@@ -123,6 +124,7 @@ class RegionNetwork(nn.Module):
             for stride, sides in zip(STRIDES, config.sides, strict=True)
         ]
         self.register_buffer("anchors", torch.cat(found), persistent=False)
+        self.register_buffer("turned", _turned(config), persistent=False)
         hidden = config.hidden
         self.from_bins = nn.Linear(wide * config.bins**2, hidden)
         self.from_head = nn.Linear(HEAD, hidden)
@@ -172,17 +174,26 @@ class RegionNetwork(nn.Module):
         return Guesses(raw[..., 0], decode(self.anchors, raw[..., 1:]), maps[0])
 
     def propose(
-        self, taps: tuple[Tensor, ...], *, first: int | None = None, proposals: int | None = None
+        self,
+        taps: tuple[Tensor, ...],
+        *,
+        mirrored: Guesses | None = None,
+        first: int | None = None,
+        proposals: int | None = None,
     ) -> Proposals:
         """First stage: score and shift every anchor, keep the best that do not repeat.
 
         Args:
             taps: the backbone's maps, finest first.
+            mirrored: what `guess` said of the mirror images; the mean of both is taken then.
             first: instead of the configuration's.
             proposals: instead of the configuration's.
         """
         config, guesses = self.config, self.guess(taps)
         logits, decoded = guesses.logits, guesses.decoded
+        if mirrored is not None:
+            logits = (logits + mirrored.logits[:, self.turned]) / 2
+            decoded = (decoded + mirror(mirrored.decoded[:, self.turned])) / 2
         with torch.no_grad():
             boxes, scores, valid = self._best(
                 logits, inside(decoded), first or config.first, proposals or config.proposals
@@ -225,6 +236,18 @@ class RegionNetwork(nn.Module):
             attributes=self.attributes(shown),
             features=torch.cat([pooled, x], -1),
         )
+
+
+def _turned(config: NetworkConfig) -> Tensor:
+    """Return the number of each anchor's mirror image, in the order of `level_anchors`."""
+    parts, start = [], 0
+    for stride, sides in zip(STRIDES, config.sides, strict=True):
+        cells, each = config.size // stride, len(sides) * len(config.ratios)
+        count = cells * cells * each
+        number = torch.arange(start, start + count).view(cells, cells, each)
+        parts.append(number.flip(1).flatten())
+        start += count
+    return torch.cat(parts)
 
 
 def _wider(boxes: Tensor, margin: float) -> Tensor:

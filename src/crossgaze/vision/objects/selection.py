@@ -33,6 +33,8 @@ class SelectionConfig:
         shared_50: middle and width of the logistic curve c at IoU 0.5.
         shared_70: the same at IoU 0.7.
         blend: (3, 6), how each quality follows from what both stages say, see `blended`.
+        mirror: whether boxes and qualities are the mean of what the photograph and its mirror
+            image say, which takes twice as long.
     """
 
     count: int = 36
@@ -44,6 +46,7 @@ class SelectionConfig:
         (0.0, 1.0, 0.0, 0.0, 0.0, 0.0),
         (0.0, 0.0, 1.0, 0.0, 0.0, 0.0),
     )
+    mirror: bool = False
 
 
 def evidence(quality: Tensor, scores: Tensor, boxes: Tensor) -> Tensor:

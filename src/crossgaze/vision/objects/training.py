@@ -162,11 +162,18 @@ def finish(config: TrainConfig, model: RegionNetwork) -> ObjectDetector:
     views = [View(image) for image in split.images]
     pixels = read_views(views, config.flickr8k / "images", config.network.size)
     cache = cache_taps(detector.taps, pixels, len(views), config.out / "taps" / "dev0")
+    other = None
+    if config.selection.mirror:
+        turned = [View(image, mirror=True) for image in split.images]
+        pixels = read_views(turned, config.flickr8k / "images", config.network.size)
+        other = cache_taps(detector.taps, pixels, len(views), config.out / "taps" / "dev1")
+    device = torch.device(config.device)
     wanted = targets(split.wanted, views, words)
     boxes, things, known, truth = [], [], [], []
     for row, target in enumerate(wanted):
         with torch.inference_mode():
-            found = detector.candidates(cache.batch([row], torch.device(config.device)))
+            mirrored = None if other is None else other.batch([row], device)
+            found = detector.candidates(cache.batch([row], device), mirrored)
             real = found.valid[0]
             boxes.append(found.boxes[0][real].cpu())
             things.append(target.boxes[: target.own])
