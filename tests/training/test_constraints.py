@@ -10,9 +10,9 @@ from crossgaze.models.encoded import Attention, Encoded
 from crossgaze.training.constraints import (
     ConstraintConfig,
     Swapped,
-    add_constraints,
     constraint_terms,
     encode_swaps,
+    weigh,
 )
 from crossgaze.training.swaps import Swaps
 from model_parts import draw
@@ -327,8 +327,9 @@ def test_only_what_is_wanted_is_computed():
 def test_the_whole_loss_weighs_the_terms():
     config = ConstraintConfig(ccr=0.5, ccs=3.0)
     terms = {"ccr": torch.tensor(4.0), "ccs": torch.tensor(1.5)}
-    assert float(add_constraints(torch.tensor(10.0), terms, config)) == 10 + 0.5 * 4 + 3 * 1.5
-    assert float(add_constraints(torch.tensor(10.0), {}, ConstraintConfig())) == 10
+    found = weigh(terms, config)
+    assert {name: float(term) for name, term in found.items()} == {"ccr": 0.5 * 4, "ccs": 3 * 1.5}
+    assert weigh({}, ConstraintConfig()) == {}
 
 
 def test_a_model_with_other_maps_needs_no_new_code():

@@ -140,14 +140,12 @@ def constraint_terms(
     return {name: term.mean() if config.mean else term.sum() for name, term in terms.items()}
 
 
-def add_constraints(rank: Tensor, terms: Mapping[str, Tensor], config: ConstraintConfig) -> Tensor:
-    """Return the whole loss, ().
+def weigh(terms: Mapping[str, Tensor], config: ConstraintConfig) -> dict[str, Tensor]:
+    """Return what is added to the ranking loss, by name.
 
     Eq. 9: l = l_rank + lambda_CCR l_CCR + lambda_CCS l_CCS.
     """
-    for name, term in terms.items():
-        rank = rank + getattr(config, name) * term
-    return rank
+    return {name: getattr(config, name) * term for name, term in terms.items()}
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from crossgaze.models.matcher import Matcher
 from crossgaze.training.augment import augment
 from crossgaze.training.batches import Batch
 from crossgaze.training.config import TrainConfig
-from crossgaze.training.constraints import constraint_terms, encode_swaps
+from crossgaze.training.constraints import constraint_terms, encode_swaps, weigh
 from crossgaze.training.losses import RankingLoss
 from crossgaze.training.seeds import seed_everything
 
@@ -86,7 +86,7 @@ class Step(nn.Module):
             swapped = replace(swapped, texts=_single(swapped.texts))
         terms = constraint_terms(self.model, images, texts, swapped, wanted)
         share = _share(batch) if wanted.mean else 1.0
-        return {name: share * getattr(wanted, name) * term for name, term in terms.items()}
+        return {name: share * term for name, term in weigh(terms, wanted).items()}
 
     def _along(self, batch: Batch, images: Encoded) -> dict[str, Tensor]:
         """Return this process's part of what the companion's losses are."""
