@@ -32,7 +32,7 @@ from crossgaze.vision.objects.detector import ObjectDetector
 from crossgaze.vision.objects.losses import judge_loss, proposal_loss, qualities
 from crossgaze.vision.objects.network import NetworkConfig, RegionNetwork
 from crossgaze.vision.objects.samples import View, read_views, second_views
-from crossgaze.vision.objects.selection import SelectionConfig, evidence, fit_blend, fit_shared
+from crossgaze.vision.objects.selection import SelectionConfig, fit_blend, fit_shared
 from crossgaze.vision.objects.taps import TapCache, Taps, cache_taps
 from crossgaze.vision.objects.targets import Target, targets
 from crossgaze.vision.objects.words import Words, collect_words
@@ -178,8 +178,7 @@ def finish(config: TrainConfig, model: RegionNetwork) -> ObjectDetector:
             boxes.append(found.boxes[0][real].cpu())
             things.append(target.boxes[: target.own])
             truth.append(qualities(boxes[-1], target))
-            proof = evidence(found.logits[0], found.scores[0], found.boxes[0])
-            known.append(proof[real].cpu())
+            known.append(found.known[0][real].cpu())
     half, most = (fit_shared(boxes, things, t) for t in (0.5, 0.7))
     blend = fit_blend(torch.cat(known).clone(), torch.cat(truth).clone())
     chosen = replace(config.selection, shared_50=half, shared_70=most, blend=blend)
