@@ -33,7 +33,8 @@ class DataConfig:
 
     Args:
         captions: a folder or file that `crossgaze data` reads, or several of them.
-        regions: the region store of the images, or one for each of `captions`.
+        regions: the region store of the images, or the `*_precomp` folder that has their features;
+            or one for each of `captions`.
         train: the splits that are learned from.
         dev: the split that the best snapshot is chosen by.
         dev_images: how many of its images, from the first on; 0 for all.
