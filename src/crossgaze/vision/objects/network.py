@@ -63,11 +63,11 @@ class NetworkConfig:
         (0.46, 0.63, 0.86),
     )
     ratios: tuple[float, ...] = (0.5, 1.0, 2.0)
-    first: int = 1000
+    first: int = 2000
     overlap: float = 0.7
     proposals: int = 300
     bins: int = 5
-    margin: float = 0.0
+    margin: float = 0.2
     hidden: int = 512
     nouns: int = 1
     attributes: int = 1

@@ -38,7 +38,7 @@ class SelectionConfig:
     """
 
     count: int = 36
-    weights: tuple[float, float, float] = (1.0, 0.5, 0.5)
+    weights: tuple[float, float, float] = (1.0, 0.2, 0.2)
     shared_50: tuple[float, float] = (0.55, 0.08)
     shared_70: tuple[float, float] = (0.72, 0.06)
     blend: tuple[tuple[float, ...], ...] = (
