@@ -281,7 +281,8 @@ class _Run:
         config, began = self.config, time.perf_counter()
         cache, wanted = self.parts[self.epoch % len(self.parts)]
         number, place = self.round
-        torch.manual_seed(config.seed * 1000 + number * 100 + place)
+        stage = 2 if number == config.rounds else 1  # a round repeats the orders of the first
+        torch.manual_seed(config.seed * 1000 + stage * 100 + place)
         order = torch.randperm(len(wanted)).tolist()
         self.model.train()
         sums: dict[str, float] = {}
