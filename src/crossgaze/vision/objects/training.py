@@ -71,7 +71,7 @@ class TrainConfig:
     epochs: int = 8
     rounds: int = 2
     again: float = 0.6
-    second: int = 3
+    second: int = 4
     batch: int = 8
     rate: float = 1e-3
     decay: float = 0.02
@@ -87,9 +87,9 @@ LOSS_WEIGHTS = {
     "objectness": 1.0,
     "proposal box": 8.0,
     "quality": 4.0,
-    "box": 4.0,
-    "noun": 0.5,
-    "attribute": 0.25,
+    "box": 8.0,
+    "noun": 1.0,
+    "attribute": 0.5,
 }
 
 
