@@ -319,7 +319,7 @@ class _Run:
         loss = torch.stack([LOSS_WEIGHTS[name] * value for name, value in losses.items()]).sum()
         self.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 10.0)
+        torch.nn.utils.clip_grad_norm_(self.optimizer.param_groups[0]["params"], 10.0)
         self.optimizer.step()
         self.rates.step()
         return {name: value.detach() for name, value in losses.items()}
