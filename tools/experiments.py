@@ -97,6 +97,11 @@ ROWS = {
     "bfan-ccr": Row("BFAN + CCR", "bfan-ccr"),
     "bfan-ccs": Row("BFAN + CCS", "bfan-ccs"),
     "bfan-ccr-ccs": Row("BFAN + CCR + CCS", "bfan-ccr-ccs"),
+    "scan-minilm": Row("SCAN t-i AVG, MiniLM's words", "scan-t-i-avg-minilm"),
+    "scan-minilm-i-t": Row("SCAN i-t AVG, MiniLM's words", "scan-i-t-avg-minilm", attention=False),
+    "scan-minilm-both": Row(
+        "SCAN t-i AVG + i-t AVG, MiniLM's words", members=("scan-minilm", "scan-minilm-i-t")
+    ),
     **transfer("scan", SCAN, "SCAN t-i AVG"),
     **transfer("scan-ccr-ccs", "scan-ccr-ccs", "SCAN + CCR + CCS"),
     **transfer("bfan", "bfan", "BFAN"),
