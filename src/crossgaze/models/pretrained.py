@@ -25,21 +25,23 @@ from crossgaze.config import build, to_dict
 from crossgaze.data.text.vocabulary import Vocabulary
 from crossgaze.errors import FileFormatError, InputError, MissingExtraError
 from crossgaze.files import sync_folder, write_atomically, write_json
+from crossgaze.models.base import Model
 from crossgaze.models.families import family
 from crossgaze.models.matcher import Matcher
 
 if TYPE_CHECKING:
+    from crossgaze.models.answerer import Answerer
     from crossgaze.models.ensemble import Ensemble
 
 FORMAT, VERSION = "crossgaze-model", 1
 FILES = ("config.json", "model.safetensors", "vocab.json", "README.md")
 
 
-def save_pretrained(model: Matcher, folder: str | Path) -> None:
+def save_pretrained(model: Model, folder: str | Path) -> None:
     """Write a model to a folder that `load` reads.
 
     Args:
-        model: any matcher.
+        model: any model.
         folder: new, empty, or holding an earlier save, which stays until this one is whole.
     """
     with replacing_folder(Path(folder)) as out:
@@ -64,7 +66,7 @@ def save_ensemble(model: Ensemble, folder: str | Path) -> None:
         write_json(out / "config.json", head | {"crossgaze": __version__})
 
 
-def _write(model: Matcher, out: Path) -> None:
+def _write(model: Model, out: Path) -> None:
     weights = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
     save_file(weights, out / "model.safetensors", metadata={"format": "pt"})
     with (out / "model.safetensors").open("rb") as file:
@@ -129,18 +131,40 @@ def _is_model(folder: Path) -> bool:
 
 
 def load(source: str | Path, *, device: str | torch.device = "cpu") -> Matcher | Ensemble:
-    """Load a model from a folder or a Hub id, ready to score (evaluation mode).
+    """Load a model that matches from a folder or a Hub id, ready to score (evaluation mode).
+
+    One that answers questions is loaded, too; for a type checker see `load_answerer`.
 
     Args:
         source: a folder that `save_pretrained` or `crossgaze import` wrote, or "owner/name".
         device: where to put it.
     """
-    folder = _folder(source)
+    return _load(_folder(source), device)  # type: ignore[return-value]
+
+
+def load_answerer(source: str | Path, *, device: str | torch.device = "cpu") -> Answerer:
+    """Load a model that answers questions (r-DAN), and refuse any other."""
+    from crossgaze.models.answerer import Answerer
+
+    found = _load(_folder(source), device)
+    if not isinstance(found, Answerer):
+        raise InputError(
+            f"{source}: is a {found.family}, which answers no questions; wanted an r-dan"
+        )
+    return found
+
+
+def family_of(source: str | Path) -> str:
+    """Return the family of a saved model without loading it."""
+    return str(_read_head(_folder(source) / "config.json")["family"])
+
+
+def _load(folder: Path, device: str | torch.device) -> Model | Ensemble:
     head = _read_head(folder / "config.json")
     if head["family"] == "ensemble":
         from crossgaze.models.ensemble import Ensemble
 
-        members = [load(folder / _plain(folder, name), device=device) for name in head["members"]]
+        members = [_load(folder / _plain(folder, name), device) for name in head["members"]]
         return Ensemble(members).eval()  # type: ignore[arg-type]
     model_type, config_type = family(head["family"])
     config = build(config_type, head["config"], source=str(folder / "config.json"))
@@ -179,12 +203,12 @@ def _digest(path: Path) -> str:
 
 
 def build_fitting(
-    model_type: type[Matcher],
+    model_type: type[Model],
     config: Any,  # noqa: ANN401 (each family has its own)
     vocabulary: Vocabulary | int | None,
     shapes: Mapping[str, tuple[int, ...]],
     path: Path,
-) -> Matcher:
+) -> Model:
     """Build a model that weights of these shapes fit, refusing before any memory is taken.
 
     A file of a few bytes can ask for a model of any size; its weights cannot be larger than it is.
@@ -212,7 +236,7 @@ def require_fit(
         raise FileFormatError(path, f"does not fit the model: {'; '.join(problems)}")
 
 
-def load_weights(model: Matcher, weights: Mapping[str, Tensor], path: Path) -> None:
+def load_weights(model: Model, weights: Mapping[str, Tensor], path: Path) -> None:
     """Copy weights into a model; they may be kept in half precision on disk."""
     wanted = model.state_dict()
     shapes = {key: tuple(value.shape) for key, value in wanted.items()}
@@ -273,11 +297,14 @@ def _plain(folder: Path, name: object) -> str:
     return name
 
 
-def model_card(model: Matcher) -> str:
+def model_card(model: Model) -> str:
     """Return a card that says what the model is, how to use it, and where it came from."""
     parameters = sum(parameter.numel() for parameter in model.parameters())
     rows = to_dict(model.config)
     rows |= {f"text: {key}": value for key, value in rows.pop("text").items()}
+    if answers := rows.get("answers"):
+        more = f" and {len(answers) - 12:,} more" if len(answers) > 12 else ""
+        rows["answers"] = ", ".join(answers[:12]) + more
     settings = "\n".join(f"| {key} | {value} |" for key, value in rows.items())
     known = f"{model.text.words:,} words" if model.text.words else "words"
     if model.config.text.kind == "bert":
@@ -285,6 +312,11 @@ def model_card(model: Matcher) -> str:
     elif model.vocabulary is None:
         known += " known by number only"
     origin = "\n".join(f"- {key}: {value}" for key, value in model.origin.items())
+    use = (
+        'scores = model.similarity(model.encode_images(regions), model.encode_texts(["two dogs"]))'
+    )
+    if answers:
+        use = 'logits = model.answer(regions, ["what is on the desk?"]).logits'
     return f"""# {model.family}
 
 A crossgaze model: {parameters:,} parameters, {known}, regions of width {model.config.region_width}.
@@ -293,7 +325,7 @@ A crossgaze model: {parameters:,} parameters, {known}, regions of width {model.c
 import crossgaze
 
 model = crossgaze.load("THIS-FOLDER")
-scores = model.similarity(model.encode_images(regions), model.encode_texts(["two dogs"]))
+{use}
 ```
 
 | setting | value |
