@@ -17,7 +17,7 @@ from crossgaze.models.checks import (
     require_switch,
     require_whole,
 )
-from crossgaze.models.families import family
+from crossgaze.models.families import ANSWERERS, family
 from crossgaze.training.constraints import ConstraintConfig
 from crossgaze.training.losses import LossConfig
 
@@ -32,27 +32,42 @@ class DataConfig:
     """What is learned from.
 
     Args:
-        captions: a folder or file that `crossgaze data` reads, or several of them.
+        captions: a folder or file that `crossgaze data` reads, or several of them; for a family
+            that matches.
         regions: the region store of the images, or one for each of `captions`.
+        questions: a question set that `crossgaze data` reads, for a family that answers.
         train: the splits that are learned from.
         dev: the split that the best snapshot is chosen by.
         dev_images: how many of its images, from the first on; 0 for all.
         min_count: how often a training word must occur to be known.
         vocabulary: a vocabulary file instead.
         in_memory: hold the features in main memory instead of mapping the store.
+        answers: C, how many of the most frequent answers can be given (questions).
+        single: only questions with a single answer (DAQUAR's).
+        dev_share: share of the training images that are held out as dev, for a question set that
+            has no dev split; 0 takes the split `dev`.
     """
 
-    captions: Path | tuple[Path, ...]
     regions: Path | tuple[Path, ...]
+    captions: Path | tuple[Path, ...] = ()
+    questions: Path | None = None
     train: tuple[str, ...] = ("train",)
     dev: str = "dev"
     dev_images: int = 0
     min_count: int = 4
     vocabulary: Path | None = None
     in_memory: bool = False
+    answers: int = 2000
+    single: bool = False
+    dev_share: float = 0.0
 
     def __post_init__(self) -> None:
-        if len(self.sources) != len(self.stores) or not self.sources:
+        if bool(self.sources) == (self.questions is not None):
+            got = "both" if self.sources else "neither"
+            raise InputError(f"data: got {got} of captions and questions, wanted one of them")
+        if self.questions is not None and len(self.stores) != 1:
+            raise InputError("data.regions: got several stores, wanted one for the questions")
+        if self.sources and len(self.sources) != len(self.stores):
             raise InputError(
                 f"data: got {len(self.sources)} captions and {len(self.stores)} regions, "
                 "wanted a region store for each set of captions"
@@ -62,11 +77,25 @@ class DataConfig:
         require_whole("data.dev_images", self.dev_images, least=0)
         require_whole("data.min_count", self.min_count)
         require_switch("data.in_memory", self.in_memory)
+        require_whole("data.answers", self.answers)
+        require_switch("data.single", self.single)
+        require_share("data.dev_share", self.dev_share)
+        self._require_used()
+
+    def _require_used(self) -> None:
+        """Refuse settings of questions where captions are learned from."""
+        if self.questions is None and (self.single or self.dev_share):
+            raise InputError("data.single, data.dev_share: are settings of questions")
 
     @property
     def sources(self) -> tuple[Path, ...]:
-        """The captions, one or more."""
+        """The captions, one or more; none where questions are learned from."""
         return self.captions if isinstance(self.captions, tuple) else (self.captions,)
+
+    @property
+    def named(self) -> tuple[Path, ...]:
+        """The captions or the questions."""
+        return self.sources if self.questions is None else (self.questions,)
 
     @property
     def stores(self) -> tuple[Path, ...]:
@@ -211,8 +240,18 @@ class TrainConfig:
         require_whole("seed", self.seed, least=0, most=MOST)
         require_share("average", self.average)
         require_choice("precision", self.precision, get_args(Precision))
+        wanted = "questions" if self.task == "answer" else "captions"
+        if (self.data.questions is not None) != (self.task == "answer"):
+            raise InputError(f"data: {self.family} learns from {wanted}, wanted data.{wanted}")
+        if self.task == "answer" and self.constraints.active:
+            raise InputError(f"constraints: {self.family} has none, wanted no such key")
         self.model_config()
         self.companion_config()
+
+    @property
+    def task(self) -> Literal["match", "answer"]:
+        """What is learned, which the family decides."""
+        return "answer" if self.family in ANSWERERS else "match"
 
     def model_config(self, region_width: int | None = None) -> Any:  # noqa: ANN401 (each family's)
         """Return the family's own configuration.
@@ -231,7 +270,7 @@ class TrainConfig:
         if self.companion is None:
             return None
         model, _ = family(self.family)
-        kind = model.companion_type
+        kind = getattr(model, "companion_type", None)
         if kind is None:
             raise InputError(f"companion: {self.family} has none, wanted no such key")
         return _build("companion", kind, _keys("companion", self.companion))
