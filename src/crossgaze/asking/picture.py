@@ -71,7 +71,7 @@ def draw_reply(reply: Reply, out: str | Path | None = None) -> Image.Image:
         panels.append((shown, said, f"step {step + 1}"))
     lines = max(len(_layout(reply.words, width)), 1)
     below = lines * (WORD + 2 * PAD + 6)
-    foot = 40 + 26 * len(reply.answers)
+    foot = 16 + 26 * len(reply.answers)
     full = 2 * MARGIN + len(panels) * width + (len(panels) - 1) * GAP
     canvas = Image.new("RGB", (full, 2 * MARGIN + 30 + height + 14 + below + foot), GROUND)
     draw = ImageDraw.Draw(canvas)
@@ -79,7 +79,8 @@ def draw_reply(reply: Reply, out: str | Path | None = None) -> Image.Image:
         left, top = MARGIN + number * (width + GAP), MARGIN
         draw.text((left, top), title, fill=GREY, font=_font(TITLE))
         canvas.paste(image, (left, top + 26))
-        _draw_words(draw, reply.words, weights, (left, top + 26 + height + 14), width)
+        read = reply.words if weights is not None else _asked(reply.words)
+        _draw_words(draw, read, weights, (left, top + 26 + height + 14), width)
     _draw_answers(draw, reply, (MARGIN, MARGIN + 26 + height + 14 + below + 16))
     if out is not None:
         _save(canvas, Path(out))
@@ -107,6 +108,10 @@ def _steps(weights: npt.NDArray[np.float32] | None) -> int:
 
 def _font(size: int) -> Font:
     return ImageFont.load_default(size)
+
+
+def _asked(words: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(word for word in words if word not in ("<start>", "<end>"))
 
 
 def _shown(word: str) -> str:

@@ -19,7 +19,7 @@ import torch
 
 from crossgaze.data.questions.questions import Question, QuestionSet
 from crossgaze.data.regions.store import RegionStore
-from crossgaze.errors import InputError
+from crossgaze.errors import InputError, MissingExtraError
 from crossgaze.evaluation.bootstrap import BootstrapConfig, Estimate, estimate, mean_draws
 from crossgaze.evaluation.choices import choice_mask
 from crossgaze.evaluation.vqa_metric import vqa_accuracy
@@ -171,24 +171,26 @@ def evaluate_answers(
             f"{model.config.region_width}"
         )
     known = _known(model, questions)
+    metric = metric_of(questions)
+    wups = None
+    if metric == "daquar" and config.wups:
+        try:  # before anything is answered: a wrong folder is refused at once
+            wups = Wups(Nouns.open(config.wordnet))
+        except MissingExtraError as error:
+            notes += (str(error),)
     limited = any(question.choices for question in questions.questions)
     best, lost = _answer(model, questions, store, config, on_progress)
     if lost:
         notes += (f"{lost:,} questions have no choice that the model knows, and count as wrong",)
     said = [row[0][0] for row in best]
-    metric = metric_of(questions)
     judged = judge(questions.questions, said, metric)
     found = _estimates(questions, judged, config.bootstrap)
-    if metric == "daquar" and config.wups:
-        wups = Wups(Nouns.open(config.wordnet))
-        for threshold in THRESHOLDS:
-            scores = [
-                wups(answer_parts(answer), question.answers, threshold)
-                for answer, question in zip(said, questions.questions, strict=True)
-            ]
-            found[f"wups_{threshold:.1f}"] = _estimate(
-                questions, np.array(scores, np.float64), config.bootstrap
-            )
+    for threshold in THRESHOLDS if wups else ():
+        scores = [
+            wups(answer_parts(answer), question.answers, threshold)
+            for answer, question in zip(said, questions.questions, strict=True)
+        ]
+        found[f"wups_{threshold:.1f}"] = _estimate(questions, np.array(scores), config.bootstrap)
     return AnswerEvaluation(questions, metric, found, best, judged.values, notes, limited, known)
 
 
