@@ -185,12 +185,14 @@ def evaluate_answers(
     said = [row[0][0] for row in best]
     judged = judge(questions.questions, said, metric)
     found = _estimates(questions, judged, config.bootstrap)
-    for threshold in THRESHOLDS if wups else ():
-        scores = [
-            wups(answer_parts(answer), question.answers, threshold)
-            for answer, question in zip(said, questions.questions, strict=True)
-        ]
-        found[f"wups_{threshold:.1f}"] = _estimate(questions, np.array(scores), config.bootstrap)
+    if wups is not None:
+        for threshold in THRESHOLDS:
+            scores = [
+                wups(answer_parts(answer), question.answers, threshold)
+                for answer, question in zip(said, questions.questions, strict=True)
+            ]
+            name = f"wups_{threshold:.1f}"
+            found[name] = _estimate(questions, np.array(scores), config.bootstrap)
     return AnswerEvaluation(questions, metric, found, best, judged.values, notes, limited, known)
 
 
