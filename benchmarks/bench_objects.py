@@ -20,7 +20,7 @@ import torch
 from crossgaze import __version__
 from crossgaze.vision.objects.detector import load_detector
 from crossgaze.vision.objects.roi_align import roi_align
-from crossgaze.vision.objects.selection import blended, choose
+from crossgaze.vision.objects.selection import blended, choose, evidence
 from crossgaze.vision.photos import read_photo
 
 RESULT = Path(__file__).parents[1] / "results" / "bench-objects.json"
@@ -61,7 +61,8 @@ def stages(model, pixels):
     judged = network.judge(found.finest, head, found.boxes)
     tick("RoI align and heads")
     seconds["heads"] = max(seconds["RoI align and heads"] - seconds["RoI align"], 0.0)
-    quality = blended(judged.quality, found.scores, judged.boxes, model.selection)
+    known = evidence(judged.quality, found.scores, found.support, judged.boxes)
+    quality = blended(known, model.selection)
     choose(judged.boxes, quality, found.valid, model.selection)
     tick("choice of 36")
     model(pixels)

@@ -3,9 +3,12 @@
     python tools/experiments.py --list
     python tools/experiments.py scan-t-i-avg bfan          (all seeds of these rows)
     python tools/experiments.py                            (everything that has no result yet)
+    python tools/experiments.py --again bfan               (though its results are there)
 
-A row that was stopped goes on where it was. Runs go to runs/flickr8k/, figures to
-results/flickr8k/<row>-<seed>.json. A result that is there is never made again: delete it to do so.
+A row that was stopped goes on where it was, and a run that has ended is not trained twice: delete
+its folder for that. Runs go to runs/flickr8k/, figures to results/flickr8k/<row>-<seed>.json, with
+the rank of every query and what attention did on each image as bare numbers, for intervals of
+differences; captions and names stay in runs/. tools/results_page.py makes docs/results.md of them.
 """
 
 import argparse
@@ -13,6 +16,7 @@ import json
 import shlex
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,6 +85,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("rows", nargs="*", metavar="ROW", help="default: all")
     parser.add_argument("--list", action="store_true", help="say which rows there are")
+    parser.add_argument("--again", action="store_true", help="even where there is a result")
     args = parser.parse_args()
     unknown = [name for name in args.rows if name not in ROWS]
     if unknown:
@@ -91,7 +96,7 @@ def main():
             done = result_of(name, seed).is_file()
             if args.list:
                 print(f"{name}-{seed}: {ROWS[name].title}{' (done)' if done else ''}")
-            elif not done:
+            elif args.again or not done:
                 run(name, seed)
 
 
@@ -106,32 +111,65 @@ def run_of(name, seed):
     return RUNS / f"{shared}-{seed}"
 
 
+def train(name, seed):
+    """Train one row, unless its run has ended, and return the run's summary."""
+    row = ROWS[name]
+    words = ["train", f"recipes/flickr8k/{row.recipe}.yaml", f"seed={seed}", *row.settings]
+    words += [f"data.regions={REGIONS[row.regions]}", "--out", str(run_of(name, seed))]
+    crossgaze(words)
+    return json.loads((ROOT / run_of(name, seed) / "summary.json").read_text("utf-8"))
+
+
 def run(name, seed):
     """Train and evaluate one row, and write its result whole."""
     row = ROWS[name]
-    summary = None
-    if row.recipe:
-        words = ["train", f"recipes/flickr8k/{row.recipe}.yaml", f"seed={seed}", *row.settings]
-        words += [f"data.regions={REGIONS[row.regions]}", "--out", str(run_of(name, seed))]
-        crossgaze(words)
-        summary = json.loads((ROOT / run_of(name, seed) / "summary.json").read_text("utf-8"))
+    summary = train(name, seed) if row.recipe else None
+    for member in row.members:
+        train(member, seed)
+    out = f"{run_of(name, seed)}-{row.split}.json"
     models = [run_of(one, seed) / "best" for one in row.members or (name,)]
     words = ["evaluate", str(models[0]), DATA, "--store", REGIONS[row.regions]]
-    words += ["--split", row.split, "--out", str(run_of(name, seed)) + f"-{row.split}.json"]
+    words += ["--split", row.split, "--out", out]
     for other in models[1:]:
         words += ["--ensemble", str(other)]
     if row.attention:
         words += ["--entities", ENTITIES]
     measured = json.loads(crossgaze([*words, "--json"]))
+    for entry in measured["attention"]:
+        del entry["left_out"]  # its examples are captions
     result = {"row": name, "title": row.title, "seed": seed, "measured": measured}
-    result |= {"commands": [f"python tools/experiments.py {name}"], "training": summary}
+    result |= {"commands": [f"python tools/experiments.py --again {name}"], "training": summary}
     path = result_of(name, seed)
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_suffix(".new")
-    fresh.write_text(json.dumps(result, indent=2) + "\n", "utf-8")
+    bare = bare_numbers(json.loads((ROOT / out).read_text("utf-8")))
+    fresh.write_text(written(result, bare), "utf-8")
     fresh.replace(path)
     figures = measured["protocols"][0]["figures"]
     print(name, seed, {key: found["value"] for key, found in figures.items()}, flush=True)
+
+
+def bare_numbers(whole):
+    """Return what differences need of a whole evaluation, without a text or a name.
+
+    Args:
+        whole: what `crossgaze evaluate --out` wrote.
+    """
+    queries = whole["protocols"][0]["queries"]
+    owners = Counter(caption["image"] for caption in queries["captions"])
+    ranks = {side: [query["rank"] for query in queries[side]] for side in ("images", "captions")}
+    # Captions stand in the order of their images.
+    bare = {"ranks": ranks | {"per_image": [owners[one["image"]] for one in queries["images"]]}}
+    if len(whole["model"]["folders"]) == 1 and whole["attention"]:  # an ensemble has none itself
+        bare["attention"] = whole["attention"][0]["by_image"]
+    return bare
+
+
+def written(result, bare):
+    """Return a result as JSON for people, with each entry of the bare numbers on one line."""
+    text = json.dumps(result, indent=2).removesuffix("\n}")
+    lines = (f',\n  "{key}": {json.dumps(found)}' for key, found in bare.items())
+    return text + "".join(lines) + "\n}\n"
 
 
 def crossgaze(words):

@@ -110,6 +110,17 @@ def test_attention_is_measured(capsys, world, tmp_path):
     assert 0 <= entry["figures"]["f1"]["value"] <= 1
 
 
+def test_what_attention_did_on_each_image_is_in_the_file_alone(capsys, world, tmp_path):
+    words = ("--entities", tmp_path / "annotations.zip", "--resamples", 20, "--json")
+    shown = json.loads(run(capsys, *world, *words, "--out", tmp_path / "result.json")[1])
+    (entry,) = json.loads((tmp_path / "result.json").read_text())["attention"]
+    assert "by_image" not in shown["attention"][0]
+    sums = entry.pop("by_image")
+    assert shown["attention"] == [entry]
+    assert (len(sums["phrases"]), sum(sums["phrases"])) == (10, entry["phrases"])
+    assert sum(sums["pointing"]) / entry["phrases"] == entry["figures"]["pointing"]["value"]
+
+
 def test_differences_to_an_earlier_result(capsys, world, tmp_path):
     out = tmp_path / "old.json"
     other = [*world[:1], tmp_path / "vse", *world[2:]]

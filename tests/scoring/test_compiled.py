@@ -12,7 +12,7 @@ from crossgaze.models.encoded import Encoded
 from crossgaze.scoring import compiled
 from crossgaze.scoring.attention import Attend
 from crossgaze.scoring.fragments import Fragments
-from scoring_parts import bfan, relevances, scan
+from scoring_parts import bfan, cut, gap, relevances, scan, score, sides
 
 pytest.importorskip("numba", reason="numba is not installed (extra `fast`)")
 
@@ -110,6 +110,18 @@ def test_models_use_it(model, always):
         double = [Encoded(None, side.fragments.double(), side.counts) for side in sides]
         wanted = model.similarity(*double)
     assert (found - wanted).abs().max() < 3e-6
+
+
+@pytest.mark.parametrize("direction", ["t-i", "i-t"])
+def test_tiles_blocks_and_threads_do_not_matter(direction, always):
+    model = scan(direction=direction).float()
+    images, texts = sides(dtype=torch.float32)
+    whole = score(model, images, texts, out=torch.float32)
+    for regions, words, block, workers in ((4, 5, 2, 1), (8, 3, 1, 2), (100, 4, 3, 3)):
+        with cut(regions=regions, words=words, block=block, small=0):
+            found = score(model, images, texts, out=torch.float32, workers=workers)
+        assert gap(found, whole) < 1e-6
+    assert len(always) > 10
 
 
 def test_not_a_number_stays_one():

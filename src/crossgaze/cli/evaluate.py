@@ -230,7 +230,8 @@ def _write(out: Path, described: dict[str, Any], whole: dict[str, Any]) -> None:
 
     for entry, full in zip(described["protocols"], whole["protocols"], strict=True):
         full.update({key: value for key, value in entry.items() if key not in full})
-    write_json(out, described | {"protocols": whole["protocols"], "crossgaze": __version__})
+    details = {name: whole[name] for name in ("protocols", "attention")}
+    write_json(out, described | details | {"crossgaze": __version__})
 
 
 def _print(

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -147,6 +148,20 @@ def mean_draws(
     real = ~np.isnan(values)
     sums = np.bincount(owners[real], values[real], images)  # (N,)
     numbers = np.bincount(owners[real], minlength=images)  # (N,)
+    return ratio_draws(sums, numbers, config)
+
+
+def ratio_draws(
+    sums: npt.NDArray[Any], numbers: npt.NDArray[Any], config: BootstrapConfig
+) -> Draws:
+    """Return a mean on every draw from what each image adds to it, (resamples,).
+
+    Args:
+        sums: (N,) the sum of each image's values.
+        numbers: (N,) how many values each image has.
+        config: how to draw. A draw without any value gives NaN.
+    """
+    images = len(sums)
     parts = []
     for counts in draw_counts(images, config.resamples, config.seed):
         with np.errstate(invalid="ignore"):

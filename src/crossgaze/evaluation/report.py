@@ -12,6 +12,7 @@ from crossgaze.errors import FileFormatError, InputError, require_file
 from crossgaze.evaluation.bootstrap import BootstrapConfig, Estimate, differences
 from crossgaze.evaluation.evaluate import Evaluation, Fold, Protocol
 from crossgaze.evaluation.papers import attention_rows, retrieval_rows
+from crossgaze.evaluation.phrase_sums import PhraseSums
 from crossgaze.evaluation.recall import Retrieval, fold_rows, rounded
 from crossgaze.evaluation.tables import (
     Table,
@@ -30,7 +31,8 @@ def to_dict(found: Evaluation, config: BootstrapConfig, *, queries: bool) -> dic
     Args:
         found: what was measured.
         config: how intervals were made.
-        queries: whether each query's rank (1 is first) and best answers are part of it.
+        queries: whether each query's rank (1 is first) and best answers are part of it, and what
+            attention did on each image.
     """
     captioned = found.captioned
     described: dict[str, Any] = {
@@ -73,6 +75,8 @@ def to_dict(found: Evaluation, config: BootstrapConfig, *, queries: bool) -> dic
     if queries:
         for protocol, entry in zip(found.protocols, described["protocols"], strict=True):
             entry["queries"] = _queries(found, protocol)
+        for (_, quality), entry in zip(found.attention, described["attention"], strict=True):
+            entry["by_image"] = PhraseSums.of(quality).to_dict()
     return described
 
 

@@ -95,14 +95,8 @@ def retrieval_table(
         same: whether the papers' rows are on the very same data and protocol.
         level: of the intervals.
     """
-    rows: list[tuple[str, ...]] = []
-    for what, data, figures in measured:
-        rows.append((MEASURED, what, data, *(_cell(figures[name]) for name in FIGURES)))
-        if any(figures[name].low is not None for name in FIGURES):
-            spans = (_span(figures[name]) for name in FIGURES)
-            rows.append(("", f"  {level:.0%} interval".replace("%", " %"), "", *spans))
-    rows += [_paper_row(row, FIGURES) for row in papers]
-    return Table(title, HEADER, tuple(rows), _notes(papers, same))
+    rows = _rows(measured, papers, FIGURES, 1, level)
+    return Table(title, HEADER, rows, _notes(papers, same))
 
 
 def attention_table(
@@ -114,14 +108,24 @@ def attention_table(
     level: float = 0.95,
 ) -> Table:
     """Return attention precision, recall and F1 with the papers' rows below (0 to 1)."""
+    rows = _rows(measured, papers, ATTENTION, 3, level)
+    return Table(title, ATTENTION_HEADER, rows, _notes(papers, same))
+
+
+def _rows(
+    measured: Sequence[tuple[str, str, Mapping[str, Estimate]]],
+    papers: Sequence[PaperRow],
+    names: Sequence[str],
+    digits: int,
+    level: float,
+) -> tuple[tuple[str, ...], ...]:
     rows: list[tuple[str, ...]] = []
     for what, data, figures in measured:
-        rows.append((MEASURED, what, data, *(_cell(figures[name], 3) for name in ATTENTION)))
-        if any(figures[name].low is not None for name in ATTENTION):
-            spans = (_span(figures[name], 3) for name in ATTENTION)
+        rows.append((MEASURED, what, data, *(_cell(figures[name], digits) for name in names)))
+        if any(figures[name].low is not None for name in names):
+            spans = (_span(figures[name], digits) for name in names)
             rows.append(("", f"  {level:.0%} interval".replace("%", " %"), "", *spans))
-    rows += [_paper_row(row, ATTENTION, 3) for row in papers]
-    return Table(title, ATTENTION_HEADER, tuple(rows), _notes(papers, same))
+    return (*rows, *(_paper_row(row, names, digits) for row in papers))
 
 
 def _notes(papers: Sequence[PaperRow], same: bool) -> tuple[str, ...]:

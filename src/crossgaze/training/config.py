@@ -34,7 +34,8 @@ class DataConfig:
     Args:
         captions: a folder or file that `crossgaze data` reads, or several of them; for a family
             that matches.
-        regions: the region store of the images, or one for each of `captions`.
+        regions: the region store of the images, or the `*_precomp` folder that has their features;
+            or one for each of `captions`.
         questions: a question set that `crossgaze data` reads, for a family that answers.
         train: the splits that are learned from.
         dev: the split that the best snapshot is chosen by.

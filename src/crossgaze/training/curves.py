@@ -1,8 +1,8 @@
-"""The learning curves of a run as a picture, from its log."""
+"""The learning curves of runs as a picture, from their logs or their summaries."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,9 @@ from crossgaze.training.logs import read_log
 
 # Tell apart without colour, too: captions' recalls are whole lines, images' are dashed.
 COLOURS = {"r1": "#0072b2", "r5": "#d55e00", "r10": "#009e73"}
+# Okabe and Ito's colours for all kinds of sight, without their yellow, which is faint on white.
+RUNS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+MARKS = "osD^vPX*<"  # tell runs apart without colour
 SIDES = {"i2t": ("-", "sentences"), "t2i": ("--", "images")}
 
 
@@ -26,18 +29,12 @@ def draw_curves(logs: Sequence[tuple[str, Path]], picture: Path) -> None:
     """
     if not logs:
         raise InputError("logs: got none, wanted one or more")
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("a picture of learning curves", "matplotlib", "train") from None
     runs = [(name, read_log(path)) for name, path in logs]
     alone = len(runs) == 1
-    figure = Figure(figsize=(13.5 if alone else 9.5, 4.2), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = _figure(13.5 if alone else 9.5, 4.2)
     axes = figure.subplots(1, 3 if alone else 2)
     for number, (name, lines) in enumerate(runs):
-        colour = "#0072b2" if alone else f"C{number}"
+        colour = RUNS[number % len(RUNS)]
         _draw_loss(axes[0], name, lines, colour)
         _draw_sum(axes[1], name, lines, colour, mark=True)
     axes[0].set(title="Training loss", xlabel="epoch", ylabel="loss of a batch", ylim=(0, None))
@@ -50,10 +47,64 @@ def draw_curves(logs: Sequence[tuple[str, Path]], picture: Path) -> None:
     else:
         axes[1].legend(frameon=False, fontsize=9)
     for ax in axes:
-        ax.grid(alpha=0.3)
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.xaxis.get_major_locator().set_params(integer=True)
+        _plain(ax)
     figure.savefig(picture, dpi=130)
+
+
+def draw_histories(
+    runs: Sequence[tuple[str, Sequence[Mapping[str, float]]]],
+    picture: Path,
+    *,
+    title: str = "",
+    note: str = "",
+) -> None:
+    """Draw the sum of recalls on dev after each epoch, several runs in one small PNG.
+
+    Args:
+        runs: a name and a summary's `history` for each; runs of one name (its seeds) share a
+            colour. The best epoch of each is ringed.
+        picture: the file to write.
+        title: above it.
+        note: kept inside the file as its "Description".
+    """
+    if not runs:
+        raise InputError("runs: got none, wanted one or more")
+    figure = _figure(8.2, 3.9)
+    ax = figure.subplots()
+    names = list(dict.fromkeys(name for name, _ in runs))
+    for number, name in enumerate(names):
+        colour, mark = RUNS[number % len(RUNS)], MARKS[number % len(MARKS)]
+        for seed, history in enumerate(found for its, found in runs if its == name):
+            y = [figures["rsum"] for figures in history]
+            label = name if not seed else "_nolegend_"
+            x = range(1, len(y) + 1)
+            ax.plot(x, y, color=colour, marker=mark, markersize=4, linewidth=1.3, label=label)
+            if y:
+                best = max(x, key=lambda epoch: y[epoch - 1])
+                ring = {"marker": "o", "markersize": 10, "fillstyle": "none"}
+                ax.plot(best, y[best - 1], color=colour, **ring)
+    ax.set(title=title, xlabel="epoch", ylabel="rsum on dev (of 600)")
+    ax.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    _plain(ax)
+    # Not which version drew it: the same runs should give the same file.
+    figure.savefig(picture, dpi=100, metadata={"Software": None, "Description": note})
+
+
+def _figure(width: float, height: float) -> Any:  # noqa: ANN401 (the extra is not typed)
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError("a picture of learning curves", "matplotlib", "train") from None
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def _plain(ax: Any) -> None:  # noqa: ANN401
+    ax.grid(alpha=0.3)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.xaxis.get_major_locator().set_params(integer=True)
 
 
 def _epochs(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import torch
 
 from crossgaze.data.captions.captioned import CaptionedImages
 from crossgaze.data.captions.reading import read_captions
+from crossgaze.data.regions.precomp import is_precomp, open_precomp
 from crossgaze.data.regions.store import RegionStore
 from crossgaze.data.text.vocabulary import Vocabulary
 from crossgaze.errors import InputError
@@ -24,6 +26,8 @@ from crossgaze.training.batches import CaptionSet, ImageRegions, Sentences
 from crossgaze.training.config import DataConfig, TrainConfig
 from crossgaze.training.seeds import seed_everything
 from crossgaze.training.swaps import SwapSampler, word_list
+
+LOOKED_AT = 64  # images of a file of somebody else's by which it is known again
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +61,11 @@ class Sources:
 
     sets: tuple[CaptionedImages, ...]
     stores: tuple[RegionStore, ...]
+
+    @classmethod
+    def of(cls, pairs: Sequence[tuple[CaptionedImages, RegionStore]]) -> Sources:
+        """Put captions and stores that belong together in two rows."""
+        return cls(tuple(captions for captions, _ in pairs), tuple(store for _, store in pairs))
 
     @property
     def captions(self) -> list[str]:
@@ -120,34 +129,42 @@ def read_sources(config: DataConfig) -> tuple[Sources, Sources, tuple[str, ...]]
     Training images that a store does not have are left out; of the dev images none may be missing,
     since figures of fewer images are higher.
     """
-    train: list[CaptionedImages] = []
-    dev: list[CaptionedImages] = []
-    stores = [RegionStore(path) for path in config.stores]
+    train: list[tuple[CaptionedImages, RegionStore]] = []
+    dev: list[tuple[CaptionedImages, RegionStore]] = []
     notes: list[str] = []
-    for path, store in zip(config.sources, stores, strict=True):
+    for path, place in zip(config.sources, config.stores, strict=True):
+        stores = open_stores(place, (*config.train, config.dev))
         every = read_captions(path)
         notes += [f"{path}: {entry}" for entry in every.left_out]
-        learned = every.split(*config.train)
-        there = [name for name in learned.images if name in store]
-        absent = len(learned) - len(there)
-        if not there:
-            raise InputError(
-                f"{store.folder}: has none of the {len(learned):,} training images of {path}"
-            )
-        if absent:
-            notes.append(f"{path}: {absent:,} training images are not in {store.folder}")
-            learned = learned.select(there)
+        # One store for all splits as a rule; a *_precomp folder has one for each.
+        for store in dict.fromkeys(stores[split] for split in config.train):
+            mine = every.split(*(split for split in config.train if stores[split] is store))
+            there = [name for name in mine.images if name in store]
+            if len(there) < len(mine):
+                absent = len(mine) - len(there)
+                notes.append(f"{path}: {absent:,} training images are not in {store.folder}")
+                mine = mine.select(there)
+            if there:
+                train.append((mine, store))
+        if not any(store in stores.values() for _, store in train):
+            wanted = len(every.split(*config.train))
+            raise InputError(f"{place}: has none of the {wanted:,} training images of {path}")
         chosen = every.split(config.dev)
         chosen = chosen.first(config.dev_images) if config.dev_images else chosen
         if not len(chosen):
             raise InputError(
                 f"{path}: its split {config.dev!r} is empty, wanted images to choose by"
             )
-        store.rows(chosen.images)
-        train.append(learned)
-        dev.append(chosen)
-    shared = tuple(stores)
-    return Sources(tuple(train), shared), Sources(tuple(dev), shared), tuple(notes)
+        stores[config.dev].rows(chosen.images)
+        dev.append((chosen, stores[config.dev]))
+    return Sources.of(train), Sources.of(dev), tuple(notes)
+
+
+def open_stores(place: Path, splits: Sequence[str]) -> dict[str, RegionStore]:
+    """Return the region store of each split: one for all, or those of a `*_precomp` folder."""
+    if is_precomp(place):
+        return {split: open_precomp(place, split) for split in dict.fromkeys(splits)}
+    return dict.fromkeys(splits, RegionStore(place))
 
 
 def make_model(config: TrainConfig, captions: Sequence[str], region_width: int) -> Matcher:
@@ -212,6 +229,9 @@ def _fingerprint(*parts: Sources) -> str:
         for store in part.stores:
             for commit in store.commits:
                 digest.update(repr((commit.ids, sorted(commit.crc.items()))).encode())
+            if store.head.external and len(store):  # no checksums there: look at some rows
+                some = np.unique(np.linspace(0, len(store) - 1, LOOKED_AT).astype(np.int64))
+                digest.update(np.ascontiguousarray(store.features[some]).tobytes())
     return digest.hexdigest()
 
 

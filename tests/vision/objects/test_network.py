@@ -1,5 +1,8 @@
 """The two stages: shapes, what they promise, that they learn."""
 
+import math
+from dataclasses import replace
+
 import torch
 
 from crossgaze.vision.backbones.efficientnet_lite import EfficientNetLite
@@ -32,7 +35,7 @@ def test_the_taps_are_where_the_widths_and_strides_say():
     ]
 
 
-def test_proposals_are_inside_apart_and_best_first():
+def test_proposals_are_inside_and_best_first():
     model = RegionNetwork(SMALL).eval()
     found = model.propose(maps())
     count = sum((64 // s) ** 2 for s in STRIDES) * 9
@@ -43,9 +46,41 @@ def test_proposals_are_inside_apart_and_best_first():
     assert found.boxes.min() >= 0
     assert found.boxes.max() <= 1
     for boxes, scores, valid in zip(found.boxes, found.scores, found.valid, strict=True):
-        kept = boxes[valid]
-        assert (iou(kept, kept) - torch.eye(len(kept))).max() <= SMALL.overlap
         assert (scores[valid].diff() <= 0).all()
+        assert len(boxes[valid]) > 1
+
+
+def test_proposals_are_the_mean_of_those_they_stand_for():
+    """By loops: suppression at 0.7, then votes of all from IoU 0.6 on, by objectness."""
+    torch.manual_seed(0)
+    model = RegionNetwork(replace(SMALL, first=40, proposals=40))
+    corner = torch.rand(60, 2) * 0.6
+    boxes = torch.cat([corner, corner + 0.1 + 0.3 * torch.rand(60, 2)], 1)
+    boxes = torch.cat([boxes[:20] + 0.03 * torch.rand(20, 4) for _ in range(3)])
+    logits = torch.randn(60)
+    voted, scores, around, keep = model._best(logits[None], boxes[None], 40, 40)
+    order = logits.argsort(descending=True)[:40].tolist()
+    kept = []
+    for one in order:
+        if all(float(iou(boxes[one : one + 1], boxes[k : k + 1])) <= 0.7 for k in kept):
+            kept.append(one)
+    assert int(keep.sum()) == len(kept) < 40
+    for row, one in enumerate(kept):
+        total, where, sums, most, all_of_them = 0.0, torch.zeros(4), [0.0] * 3, 0.0, 0.0
+        for other in order:
+            overlap = float(iou(boxes[one : one + 1], boxes[other : other + 1]))
+            weight = 1 / (1 + math.exp(-float(logits[other])))
+            all_of_them += overlap * weight
+            if overlap >= 0.6:
+                total, where = total + weight, where + weight * boxes[other]
+            if overlap >= 0.5:
+                most = max(most, weight)
+            for n, edge in enumerate((0.5, 0.7, 0.8)):
+                sums[n] += weight * (overlap >= edge)
+        torch.testing.assert_close(voted[0, row], where / total)
+        assert scores[0, row] == logits[one]
+        wanted = torch.tensor([*sums, most, all_of_them]).log()
+        torch.testing.assert_close(around[0, row], wanted)
 
 
 def test_the_second_stage_sees_each_photograph_alone():

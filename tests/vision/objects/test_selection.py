@@ -10,6 +10,7 @@ from crossgaze.vision.objects.selection import (
     SelectionConfig,
     blended,
     choose,
+    evidence,
     fit_blend,
     fit_shared,
 )
@@ -94,7 +95,10 @@ def test_the_fitted_curve_rises_with_the_threshold():
 def test_without_a_fit_the_second_stage_is_taken_at_its_word():
     boxes, quality = some(2, 4)
     logits = quality.logit()
-    found = blended(logits, torch.randn(1, 4, dtype=torch.float64), boxes, SelectionConfig())
+    scores, around = (torch.randn(*of, dtype=torch.float64) for of in ((1, 4), (1, 4, 5)))
+    known = evidence(logits, scores, around, boxes)
+    assert known.shape == (1, 4, 11)
+    found = blended(known, SelectionConfig())
     torch.testing.assert_close(found, quality)
 
 

@@ -94,7 +94,7 @@ def test_the_stages_learn_one_after_the_other(config):
 
 
 def test_from_training_to_a_detector_on_disk(config):
-    detector = finish(config, train(replace(config, epochs=1, second=1)))
+    detector = finish(config, train(replace(config, epochs=1, rounds=1, second=1)))
     detector.save(config.out / "model")
     found = load_detector(config.out / "model")
     assert found.nouns == ("dog",)
@@ -103,6 +103,11 @@ def test_from_training_to_a_detector_on_disk(config):
     for ours, theirs in zip(found(pixels), detector(pixels), strict=True):
         assert 1 <= len(ours) <= 36
         np.testing.assert_allclose(ours.boxes[0], theirs.boxes[0], atol=5e-3)  # 16-bit weights
+
+
+def test_rounds_divide_the_epochs(config):
+    with pytest.raises(InputError, match="rounds: got 2 for 3 epochs"):
+        train(replace(config, epochs=3))
 
 
 def test_nothing_annotated(config):

@@ -53,7 +53,7 @@ def import_npy(
     """
     path = require_file(npy, "a NumPy array of region features (N, k, d)")
     require_utf8_names([path])
-    array, offset = _map_npy(path)
+    array, _ = _map_npy(path)
     rows = array.shape[0]
     if rows % row_step:
         raise FileFormatError(path, f"has {rows} rows, wanted a multiple of {row_step}")
@@ -63,10 +63,10 @@ def import_npy(
         raise FileFormatError(path, f"has {images} images, but {len(names)} ids were given")
     if len(set(names)) != images:
         raise InputError(f"ids: {images - len(set(names))} of the {images} ids repeat another")
-    kind = array.dtype.str
-    mapped = array.flags.c_contiguous and kind in FEATURE_TYPES.values()
-    if mapped and (dtype is None or FEATURE_TYPES.get(dtype) == kind):
-        return _map_store(path, Path(out), array.shape[1:], kind, offset, row_step, names)
+    if dtype is None or FEATURE_TYPES.get(dtype) == array.dtype.str:
+        head = mapped_head(path, row_step)
+        if head is not None:
+            return _map_store(Path(out), head, names)
     made_by = {"from": "npy", "file": str(path.resolve()), "row_step": row_step, **stamps([path])}
     regions, width = array.shape[1:]
     with RegionWriter(
@@ -95,33 +95,39 @@ def _map_npy(path: Path) -> tuple[npt.NDArray[Any], int]:
     return (array if array.ndim == 3 else array[:, None, :]), offset
 
 
-def _map_store(
-    path: Path,
-    out: Path,
-    shape: tuple[int, ...],
-    dtype: str,
-    offset: int,
-    row_step: int,
-    names: Sequence[str],
-) -> RegionStore:
-    """Write a head and a log that point into `path`; the head last, so the store appears whole."""
-    if (out / "head.json").exists():
-        raise InputError(f"{out}: there is a region store already, wanted a new folder")
-    require_store_folder(out)
+def mapped_head(path: Path, row_step: int = 1) -> Head | None:
+    """Return the head of a store that lies in an `.npy` file, or None if it cannot lie there.
+
+    Args:
+        path: the file.
+        row_step: 5 where each image was stored five times.
+    """
+    array, offset = _map_npy(path)
+    if not array.flags.c_contiguous or array.dtype.str not in FEATURE_TYPES.values():
+        return None
     with path.open("rb") as file:
         header_crc = zlib.crc32(file.read(offset))
+    place = path.resolve()
+    regions, width = array.shape[1:]
     field = Field(
         "features",
-        dtype,
-        (shape[0], shape[1]),
-        path.resolve(),
+        array.dtype.str,
+        (regions, width),
+        place,
         offset=offset,
         row_step=row_step,
         external=True,
         header_crc=header_crc,
     )
+    return Head(regions, width, (field,), {}, {"from": "npy", "file": str(place)})
+
+
+def _map_store(out: Path, head: Head, names: Sequence[str]) -> RegionStore:
+    """Write a head and a log that point into a file; the head last, so the store appears whole."""
+    if (out / "head.json").exists():
+        raise InputError(f"{out}: there is a region store already, wanted a new folder")
+    require_store_folder(out)
     out.mkdir(parents=True, exist_ok=True)
-    head = Head(shape[0], shape[1], (field,), {}, {"from": "npy", "file": str(path.resolve())})
     with only_writer(out, "this region store"):
         lines = [
             Commit(start, tuple(names[start : start + 1024]), {}).line()

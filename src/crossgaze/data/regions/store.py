@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -283,11 +283,21 @@ class RegionStore:
     """
 
     def __init__(self, folder: str | Path) -> None:
-        self.folder = require_folder(folder, "a region store")
-        self.head = read_head(self.folder)
-        self.commits, _ = read_log(self.folder)
-        self.ids: tuple[str, ...] = tuple(name for commit in self.commits for name in commit.ids)
-        for field in self.head.fields:
+        found = require_folder(folder, "a region store")
+        head = read_head(found)
+        self._open(found, head, read_log(found)[0])
+
+    @classmethod
+    def of(cls, folder: Path, head: Head, ids: Sequence[str]) -> Self:
+        """Return the store of a head that is written nowhere, on arrays that lie in `folder`."""
+        store = cls.__new__(cls)
+        store._open(folder, head, [Commit(0, tuple(ids), {})])
+        return store
+
+    def _open(self, folder: Path, head: Head, commits: list[Commit]) -> None:
+        self.folder, self.head, self.commits = folder, head, commits
+        self.ids: tuple[str, ...] = tuple(name for commit in commits for name in commit.ids)
+        for field in head.fields:
             field.check(len(self.ids))
         self._mapped: dict[str, npt.NDArray[Any]] = {}
 

@@ -31,7 +31,7 @@ from crossgaze.vision.backbones.base import read_weights
 from crossgaze.vision.backbones.efficientnet_lite import EfficientNetLite
 from crossgaze.vision.objects.boxes import inside, mirror
 from crossgaze.vision.objects.network import HEAD, Judged, NetworkConfig, RegionNetwork
-from crossgaze.vision.objects.selection import SelectionConfig, blended, choose
+from crossgaze.vision.objects.selection import SelectionConfig, blended, choose, evidence
 from crossgaze.vision.objects.taps import Taps
 from crossgaze.vision.objects.words import Words
 
@@ -74,8 +74,7 @@ class Candidates:
 
     boxes: Tensor  # (B, n, 4)
     quality: Tensor  # (B, n, 3) probabilities
-    logits: Tensor  # (B, n, 3), the second stage's own
-    scores: Tensor  # (B, n), the first stage's
+    known: Tensor  # (B, n, 11), what they follow from, `selection.evidence`
     valid: Tensor  # (B, n)
     finest: Tensor  # (B, width, h, w)
     head: Tensor  # (B, 1280, h', w')
@@ -175,8 +174,9 @@ class ObjectDetector(nn.Module):
             again = network.judge(other.finest, turned, mirror(found.boxes))
             boxes = (boxes + mirror(again.boxes)) / 2
             logits = (logits + again.quality) / 2
-        quality = blended(logits, found.scores, boxes, self.selection)
-        return Candidates(boxes, quality, logits, found.scores, found.valid, found.finest, head)
+        known = evidence(logits, found.scores, found.support, boxes)
+        quality = blended(known, self.selection)
+        return Candidates(boxes, quality, known, found.valid, found.finest, head)
 
     @torch.inference_mode()
     def pool(

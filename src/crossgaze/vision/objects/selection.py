@@ -32,50 +32,55 @@ class SelectionConfig:
         weights: of covering a box at IoU 0.5, at 0.7, and of being named.
         shared_50: middle and width of the logistic curve c at IoU 0.5.
         shared_70: the same at IoU 0.7.
-        blend: (3, 6), how each quality follows from what both stages say, see `blended`.
+        blend: (3, 11), how each quality follows from what both stages say, see `blended`.
         mirror: whether boxes and qualities are the mean of what the photograph and its mirror
             image say, which takes twice as long.
     """
 
     count: int = 36
-    weights: tuple[float, float, float] = (1.0, 0.5, 0.5)
+    weights: tuple[float, float, float] = (1.0, 0.2, 0.2)
     shared_50: tuple[float, float] = (0.55, 0.08)
     shared_70: tuple[float, float] = (0.72, 0.06)
     blend: tuple[tuple[float, ...], ...] = (
-        (1.0, 0.0, 0.0, 0.0, 0.0, 0.0),
-        (0.0, 1.0, 0.0, 0.0, 0.0, 0.0),
-        (0.0, 0.0, 1.0, 0.0, 0.0, 0.0),
+        (1.0, 0.0, 0.0, *(0.0,) * 8),
+        (0.0, 1.0, 0.0, *(0.0,) * 8),
+        (0.0, 0.0, 1.0, *(0.0,) * 8),
     )
     mirror: bool = False
 
 
-def evidence(quality: Tensor, scores: Tensor, boxes: Tensor) -> Tensor:
-    """What is known of a box, (..., 6): its three qualities, objectness, size, and 1.
+def evidence(quality: Tensor, scores: Tensor, support: Tensor, boxes: Tensor) -> Tensor:
+    """What is known of a box, (..., 11): its three qualities, objectness, size, support, and 1.
 
     Args:
         quality: (..., 3) logits of the second stage.
         scores: (...) logits of the first.
+        support: (..., 5), what the anchors around say (`network.support`).
         boxes: (..., 4).
     """
     size = area(boxes).clamp(min=1e-6).log()
-    return torch.cat([quality, torch.stack([scores, size, torch.ones_like(size)], -1)], -1)
+    own = torch.stack([scores, size], -1)
+    return torch.cat([quality, own, support, torch.ones_like(size).unsqueeze(-1)], -1)
 
 
-def blended(quality: Tensor, scores: Tensor, boxes: Tensor, config: SelectionConfig) -> Tensor:
+def blended(known: Tensor, config: SelectionConfig) -> Tensor:
     """Return the probabilities (..., 3) that the choice works with: logistic in the evidence.
 
     The second stage has seen the training photographs' boxes and trusts itself too much; the fit on
     photographs that it has not seen (`fit_blend`) sets that right and weighs in the first stage.
+
+    Args:
+        known: (..., 11), `evidence`.
+        config: with the fit.
     """
-    matrix = quality.new_tensor(config.blend)  # (3, 6)
-    return (evidence(quality, scores, boxes) @ matrix.T).sigmoid()
+    return (known @ known.new_tensor(config.blend).T).sigmoid()
 
 
 def fit_blend(known: Tensor, truth: Tensor) -> tuple[tuple[float, ...], ...]:
     """Fit `SelectionConfig.blend` by logistic regression.
 
     Args:
-        known: (n, 6), `evidence` of many boxes of photographs that were not trained on.
+        known: (n, 11), `evidence` of many boxes of photographs that were not trained on.
         truth: (n, 3), what the qualities should have been, 0 to 1.
     """
     scale = known.std(0).clamp(min=1e-3)

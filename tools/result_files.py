@@ -1,0 +1,111 @@
+"""The results of the experiment (tools/experiments.py), read back: means, spreads, differences."""
+
+import json
+import math
+import statistics
+import sys
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from crossgaze.evaluation.bootstrap import BootstrapConfig
+from crossgaze.evaluation.phrase_sums import PhraseSums
+from crossgaze.evaluation.recall import Retrieval
+from crossgaze.evaluation.runs import drawn_retrieval, mean_of_runs
+from experiments import ROWS
+
+CONFIG = BootstrapConfig()
+NOT_RUN = "not run yet"
+
+
+@dataclass(frozen=True)
+class Result:
+    """One run of a row: its file, and figures with draws where they are asked for."""
+
+    path: Path
+    found: dict
+
+    @cached_property
+    def retrieval(self):
+        """Its recalls on every draw."""
+        ranks = self.found["ranks"]
+        owners = np.repeat(np.arange(len(ranks["per_image"])), ranks["per_image"])
+        if (len(ranks["images"]), len(ranks["captions"])) != (len(ranks["per_image"]), len(owners)):
+            sys.exit(f"{self.path}: not one rank for each image and caption")
+        texts, images = (np.array(ranks[side]) - 1 for side in ("images", "captions"))
+        return drawn_retrieval(Retrieval(texts, images, owners), CONFIG)
+
+    @cached_property
+    def attention(self):
+        """Its draws, or None for a model that does not relate words to regions."""
+        found = self.found.get("attention")
+        return found and PhraseSums.from_dict(found).drawn(CONFIG)
+
+    def drawn(self, figure):
+        """Return what holds a figure; None if it was not measured."""
+        return self.retrieval if figure in self.retrieval.values else self.attention
+
+    def value(self, figure):
+        """Return a figure."""
+        return self.drawn(figure).values[figure]
+
+
+def read_results(folder):
+    """Return the results, {row: {seed: Result}}; every row is a key, with or without any."""
+    known = {f"{name}-{seed}": (name, seed) for name, row in ROWS.items() for seed in row.seeds}
+    results = {name: {} for name in ROWS}
+    for path in sorted(folder.glob("*.json")):
+        if path.stem not in known:
+            sys.exit(f"{path}: no row and seed of tools/experiments.py is called so")
+        name, seed = known[path.stem]
+        found = json.loads(path.read_text("utf-8"))
+        if "ranks" not in found:
+            sys.exit(f"{path}: has no ranks; python tools/experiments.py --again {name}")
+        results[name][seed] = Result(path, found)
+    return results
+
+
+def mean_drawn(runs, figure):
+    return mean_of_runs([run.drawn(figure) for run in runs])
+
+
+def spread(runs, figure):
+    """Return the standard deviation over seeds, None with one run alone."""
+    return statistics.stdev(run.value(figure) for run in runs) if len(runs) > 1 else None
+
+
+def cell(runs, figure, digits=1):
+    """Return the mean over seeds and their spread."""
+    if not runs or runs[0].drawn(figure) is None:
+        return "-"
+    off = spread(runs, figure)
+    mean = statistics.fmean(run.value(figure) for run in runs)
+    return f"{mean:.{digits}f}" + ("" if off is None else f" ± {off:.{digits}f}")
+
+
+def interval(runs, figure, digits=1):
+    found = mean_drawn(runs, figure).estimates(CONFIG.level)[figure]
+    return f"{found.low:.{digits}f} to {found.high:.{digits}f}"
+
+
+def difference(first, second, figure):
+    """Return how much higher the mean of some runs is than that of others, with its interval."""
+    return (mean_drawn(first, figure) - mean_drawn(second, figure)).estimates(CONFIG.level)[figure]
+
+
+def shown(change, digits=1):
+    """Return a difference for a table."""
+    interval = f"{change.low:+.{digits}f} to {change.high:+.{digits}f}"
+    return f"{change.value:+.{digits}f} ({interval})"
+
+
+def luck_of_training(results, figure):
+    """Return the standard deviation over seeds, pooled over the rows that have several, or None."""
+    groups = [list(runs.values()) for runs in results.values() if len(runs) > 1]
+    groups = [runs for runs in groups if all(run.drawn(figure) is not None for run in runs)]
+    if not groups:
+        return None
+    squares = sum((len(runs) - 1) * spread(runs, figure) ** 2 for runs in groups)
+    return math.sqrt(squares / sum(len(runs) - 1 for runs in groups))

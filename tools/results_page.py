@@ -1,0 +1,333 @@
+"""Write docs/results.md and its learning curves from results/flickr8k/*.json.
+
+python tools/results_page.py [--check]
+
+Which rows there are says tools/experiments.py; one without a result is listed as not run yet.
+Intervals are made anew from the ranks that every result holds.
+"""
+
+import argparse
+import hashlib
+import json
+import statistics
+import sys
+from pathlib import Path
+
+from PIL import Image
+
+from claims import claims_table
+from crossgaze.evaluation.recall import RECALLS
+from crossgaze.evaluation.tables import Table
+from experiments import RESULTS, ROWS, run_of
+from result_files import (
+    NOT_RUN,
+    cell,
+    difference,
+    interval,
+    luck_of_training,
+    read_results,
+    shown,
+)
+
+ROOT = Path(__file__).parents[1]
+PAGE, PICTURES = Path("docs/results.md"), Path("docs/pictures")
+# Learning curves: rows that are looked at together. What none names comes into the last.
+CURVES = {
+    "scan": (
+        "From one vector to attention",
+        "vse sum-max-t-i scan-t-i-avg scan-i-t-avg scan-i-t-lse scan-all-negatives",
+    ),
+    "constraints": (
+        "CCR and CCS",
+        "scan-t-i-avg scan-ccr scan-ccs scan-ccr-ccs bfan bfan-ccr bfan-ccs bfan-ccr-ccs",
+    ),
+    "regions": ("SCAN t-i AVG on three kinds of regions", ""),
+    "others": ("Other models", ""),
+}
+
+
+# Tables -------------------------------------------------------------------------------------------
+
+
+def seeds_of(name, runs):
+    made, wanted = len(runs), len(ROWS[name].seeds)
+    return str(made) if made == wanted else f"{made} of {wanted}"
+
+
+def retrieval_table(results):
+    head = ("row", "seeds", "i2t R@1", "R@5", "R@10", "t2i R@1", "R@5", "R@10", "rsum")
+    rows = []
+    for name in tested_on(results, "test"):
+        runs = list(results[name].values())
+        if not runs:
+            rows.append((ROWS[name].title, NOT_RUN, *["-"] * 8))
+            continue
+        figures = [cell(runs, figure) for figure in (*RECALLS, "rsum")]
+        rows.append(
+            (ROWS[name].title, seeds_of(name, runs), *figures, interval(runs, "rsum")),
+        )
+    return Table("", (*head, "95 % interval"), tuple(rows))
+
+
+def attention_table(results):
+    head = ("row", "seeds", "precision", "recall", "F1", "95 % interval", "pointing", "covered")
+    rows = []
+    for name in tested_on(results, "test"):
+        if not ROWS[name].attention or ROWS[name].members:
+            continue
+        runs = list(results[name].values())
+        if not runs:
+            rows.append((ROWS[name].title, NOT_RUN, *["-"] * 6))
+            continue
+        figures = [cell(runs, figure, 3) for figure in ("precision", "recall", "f1")]
+        last = [cell(runs, figure, 3) for figure in ("pointing", "covered")]
+        measured = runs[0].attention is not None
+        span = interval(runs, "f1", 3) if measured else "-"
+        rows.append((ROWS[name].title, seeds_of(name, runs), *figures, span, *last))
+    return Table("", head, tuple(rows))
+
+
+def regions_table(results):
+    """Compare regions by what counts phrases that no region fits as missed."""
+    head = ("regions", "i2t R@1", "t2i R@1", "rsum", "95 % interval", "F1 of all phrases")
+    head += ("pointing", "covered", "rsum over the grid", "F1 over the grid")
+    grid = list(results["regions-grid"].values())
+    rows = []
+    for name in tested_on(results, "dev"):
+        runs = list(results[name].values())
+        if not runs:
+            rows.append((ROWS[name].title, NOT_RUN, *["-"] * 8))
+            continue
+        figures = [cell(runs, figure) for figure in ("i2t_r1", "t2i_r1", "rsum")]
+        attention = [cell(runs, figure, 3) for figure in ("f1_all", "pointing", "covered")]
+        changes = ["-", "-"]
+        if grid and name != "regions-grid":
+            changes[0] = shown(difference(runs, grid, "rsum"))
+            if runs[0].attention and grid[0].attention:
+                changes[1] = shown(difference(runs, grid, "f1_all"), 3)
+        rows.append(
+            (ROWS[name].title, *figures, interval(runs, "rsum"), *attention, *changes),
+        )
+    return Table("", head, tuple(rows))
+
+
+def making_table(results):
+    head = ("row", "recipe", "epochs", "best", "minutes", "parameters", "command")
+    rows = []
+    for name, row in ROWS.items():
+        runs = list(results[name].values())
+        recipe = f"`recipes/flickr8k/{row.recipe}.yaml`"
+        if row.members:
+            recipe = "the mean of " + " and ".join(ROWS[member].title for member in row.members)
+        command = f"`python tools/experiments.py --again {name}`"
+        facts = [trained(results, name, seed) for seed in results[name]]
+        if not runs:
+            cells = (NOT_RUN, "-", "-", "-")
+        elif not all(facts):
+            cells = ("-",) * 4
+        else:
+            minutes = statistics.fmean(sum(run["seconds"] for run in made) / 60 for made in facts)
+            epochs, best = (
+                ", ".join("+".join(str(run[key]) for run in made) for made in facts)
+                for key in ("epochs", "best_epoch")
+            )
+            parameters = sum(run["parameters"] for run in facts[0])
+            cells = (epochs, best, f"{minutes:.0f}", f"{parameters / 1e6:.1f} M")
+        rows.append((row.title, recipe, *cells, command))
+    return Table("", head, tuple(rows))
+
+
+def trained(results, name, seed):
+    """Return the summaries of the runs that one result rests on, [] if a member's is not there."""
+    made = [results[one].get(seed) for one in ROWS[name].members or (name,)]
+    return [run.found["training"] for run in made] if all(made) else []
+
+
+def tested_on(results, split):
+    return [name for name in results if ROWS[name].split == split]
+
+
+# Pictures -----------------------------------------------------------------------------------------
+
+
+def curves(results):
+    """Return what each picture shows, {file name: (title, [(row's title, history)])}."""
+    named = {name for _, rows in CURVES.values() for name in rows.split()}
+    pictures = {}
+    for key, (title, listed) in CURVES.items():
+        rows = listed.split()
+        if key == "regions":
+            rows = tested_on(results, "dev")
+        elif key == "others":
+            rows = [name for name in tested_on(results, "test") if name not in named]
+        runs = [
+            (ROWS[name].title, run.found["training"]["history"])
+            for name in rows
+            for run in results[name].values()
+            if run.found["training"]
+        ]
+        if runs:
+            pictures[f"curves-{key}.png"] = (title, runs)
+    return pictures
+
+
+def fingerprint(title, runs):
+    """Return what a picture is made from as a short text that the picture holds, too."""
+    drawn = [title, [(name, [round(one["rsum"], 3) for one in history]) for name, history in runs]]
+    return hashlib.sha256(json.dumps(drawn).encode()).hexdigest()[:16]
+
+
+def is_current(path, title, runs):
+    if not path.is_file():
+        return False
+    with Image.open(path) as picture:
+        return picture.text.get("Description") == fingerprint(title, runs)
+
+
+# The page -----------------------------------------------------------------------------------------
+
+
+def page(results):
+    pictures = curves(results)
+    runs = [(name, seed) for name in results for seed in results[name]]
+    # Rows that are tested on something else may rest on one run.
+    spent = {
+        run_of(name, seed): results[name][seed].found["training"]["seconds"]
+        for name, seed in runs
+        if ROWS[name].recipe
+    }
+    hours = sum(spent.values()) / 3600
+    wanted = sum(len(row.seeds) for row in ROWS.values())
+    shown = "\n\n".join(f"![{title}](pictures/{name})" for name, (title, _) in pictures.items())
+    return TEXT.format(
+        done=len(runs),
+        wanted=wanted,
+        hours=f"{hours:.1f}",
+        regions=regions_table(results).markdown(),
+        retrieval=retrieval_table(results).markdown(),
+        attention=attention_table(results).markdown(),
+        claims=claims_table(results).markdown(),
+        luck=luck(results),
+        curves=shown or f"Nothing to draw: {NOT_RUN}.",
+        making=making_table(results).markdown(),
+    )
+
+
+def luck(results):
+    """Return the sentence on how much seeds differ."""
+    rsum, f1 = (luck_of_training(results, figure) for figure in ("rsum", "f1"))
+    if rsum is None:
+        return "How much seeds differ is not known yet: no row has several."
+    also = "" if f1 is None else f" and {f1:.3f} in attention F1"
+    rows = sum(len(runs) > 1 for runs in results.values())
+    return f"Seeds differ by {rsum:.1f} in rsum{also} (standard deviation, from {rows} rows)."
+
+
+TEXT = """\
+# Results on Flickr8k
+
+<!-- tools/results_page.py writes this page from results/flickr8k/*.json -->
+
+Measured here, on Flickr8k's 1,000 test images with five sentences each (dev where it says so), by
+models trained on its training images with regions of our own. The papers' numbers are on other
+data with other features; [`crossgaze evaluate`](evaluation.md) sets them beside ours. Settings
+and the epoch were chosen on dev.
+
+{done} of {wanted} results are in; training them took {hours} hours.
+
+- **i2t**: an image asks for sentences; **t2i**: a sentence asks for images; **rsum**: the sum of
+  the six recalls.
+- **Intervals** are of the luck of the test images, by drawing images again
+  ([how](evaluation.md)). Of several seeds they are of the mean.
+- **±** is the standard deviation over seeds, the luck of training.
+
+## Regions
+
+SCAN t-i AVG, trained the same way on regions that are objects, on a 6 x 6 grid, and on objects
+with the whole image as one more. On dev. F1 counts phrases that no region fits as 0, so that
+regions do not gain by what they miss.
+
+{regions}
+
+## Retrieval
+
+{retrieval}
+
+## Attention
+
+On the phrases of Flickr30k Entities in the test sentences, for models whose words look at
+regions. `covered` is the share of phrases that a region fits; the others count in `pointing`
+alone. Two models together average scores, not attention, and have none of their own.
+
+{attention}
+
+## Did the papers' claims hold?
+
+The difference of the two rows on the same test images, all seeds of each; for two models together
+against one of them, the same seeds. *Held* and *did not hold* are differences whose interval is on
+one side of 0. "Seeds differ as much" stands where other seeds alone could make as large a
+difference: it is below twice its standard deviation by the luck of training.
+
+{claims}
+
+{luck} The papers' differences are on their data. SCAN's table 1 joins t-i AVG with i-t LSE, where
+ours is with i-t AVG, and its table 4 leaves hard negatives out of i-t AVG.
+
+## Learning curves
+
+The sum of recalls on dev after each epoch; a ring is the best epoch, which was kept. Several lines
+of one colour are seeds.
+
+{curves}
+
+## Making it again
+
+Regions first, then any row; all its seeds and the members that it averages come with it. What has
+a result is left alone without `--again`, and a run in `runs/flickr8k/` that has ended is not
+trained twice.
+
+```sh
+crossgaze extract ../shared/data/flickr8k/images regions/flickr8k
+crossgaze extract ../shared/data/flickr8k/images regions/flickr8k-grid --regions grid --grid 6
+crossgaze extract ../shared/data/flickr8k/images regions/flickr8k-whole --whole
+python tools/experiments.py --list
+python tools/results_page.py
+```
+
+Epochs are of each seed. Minutes are of one run, the mean over seeds, or the sum of the members;
+the machine stands in the result. Parameters are the numbers that the model learns, without what
+only training needs.
+
+{making}
+"""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing, fail if not current")
+    parser.add_argument("--root", type=Path, default=ROOT, help="where results/ and docs/ lie")
+    args = parser.parse_args()
+    results = read_results(args.root / RESULTS)
+    path, text = args.root / PAGE, page(results)
+    pictures = {args.root / PICTURES / name: drawn for name, drawn in curves(results).items()}
+    stale = [picture for picture, drawn in pictures.items() if not is_current(picture, *drawn)]
+    left = sorted(set((args.root / PICTURES).glob("curves-*.png")) - set(pictures))
+    old = not path.is_file() or path.read_text("utf-8") != text
+    if args.check:
+        names = [one.name for one in ([path] if old else []) + stale + left]
+        if names:
+            sys.exit(f"not current: {', '.join(names)}; run python tools/results_page.py")
+        return
+    for picture in left:
+        picture.unlink()
+    if stale:
+        from crossgaze.training.curves import draw_histories
+    for picture in stale:
+        picture.parent.mkdir(parents=True, exist_ok=True)
+        title, runs = pictures[picture]
+        draw_histories(runs, picture, title=title, note=fingerprint(title, runs))
+    path.write_text(text, "utf-8")
+
+
+if __name__ == "__main__":
+    main()
