@@ -11,16 +11,11 @@ from crossgaze.data.questions.questions import Question, QuestionSet
 from crossgaze.data.regions.store import RegionStore
 from crossgaze.data.regions.writer import RegionWriter
 from crossgaze.errors import InputError
-from crossgaze.evaluation.answers import (
-    AnswerConfig,
-    best_answers,
-    evaluate_answers,
-    judge,
-    metric_of,
-)
+from crossgaze.evaluation.answers import AnswerConfig, evaluate_answers
 from crossgaze.evaluation.answers_report import answer_table, to_dict
 from crossgaze.evaluation.bootstrap import BootstrapConfig
-from crossgaze.evaluation.choices import choice_mask
+from crossgaze.evaluation.choices import best_answers, choice_mask
+from crossgaze.evaluation.judging import judge, metric_of
 
 FEW = BootstrapConfig(resamples=50)
 

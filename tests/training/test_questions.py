@@ -10,7 +10,8 @@ import crossgaze
 from crossgaze.config import build
 from crossgaze.data.questions.reading import read_questions
 from crossgaze.errors import InputError
-from crossgaze.training.config import DataConfig, TrainConfig
+from crossgaze.training.config import TrainConfig
+from crossgaze.training.data_config import DataConfig
 from crossgaze.training.logs import read_log
 from crossgaze.training.plan import make_plan
 from crossgaze.training.prepare import prepare

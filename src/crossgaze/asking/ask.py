@@ -14,8 +14,7 @@ import torch
 
 from crossgaze.data.text.words import caption_words
 from crossgaze.errors import InputError
-from crossgaze.evaluation.answers import best_answers
-from crossgaze.evaluation.choices import require_choices
+from crossgaze.evaluation.choices import best_answers, require_choices
 from crossgaze.models.answerer import Answerer
 from crossgaze.models.pretrained import load_answerer
 from crossgaze.vision.photos import Photo, read_photo
@@ -85,7 +84,7 @@ def ask(
     """Ask a question about a photograph.
 
     Args:
-        model: one that answers, or its folder.
+        model: one that answers, its folder, or its name in the zoo.
         image: the photograph's file.
         question: in words.
         choices: the answers to choose from; any if not given.

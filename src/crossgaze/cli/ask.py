@@ -1,7 +1,7 @@
 """Ask a question about a photograph, and see what the model looked at.
 
-MODEL is the folder of a model that answers (r-DAN, by crossgaze train), IMAGE any photograph. Its
-regions are made as those that the model was trained with.
+MODEL is the folder of a model that answers (r-DAN, by crossgaze train) or the name of one that
+ships, IMAGE any photograph. Its regions are made as those that the model was trained with.
 
 Examples:
   crossgaze ask my-rdan/ kitchen.jpg "what is on the table?"
@@ -22,7 +22,9 @@ ENDINGS = (".png", ".jpg", ".jpeg", ".webp")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the verb's arguments."""
-    parser.add_argument("model", metavar="MODEL", help="the folder or Hub id of a model")
+    parser.add_argument(
+        "model", metavar="MODEL", help="folder, name in the zoo, or Hub id"
+    )
     parser.add_argument("image", metavar="IMAGE", help="a photograph")
     parser.add_argument("question", metavar="QUESTION", help="in quotation marks")
     parser.add_argument(

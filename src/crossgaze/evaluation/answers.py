@@ -1,92 +1,24 @@
-"""A model's answers to a question set, judged by the set's own metric, each figure with interval.
-
-| set | metric |
-| --- | --- |
-| VQA | the public metric (`crossgaze.evaluation.vqa_metric`), by type and in all |
-| DAQUAR | the share of questions whose answers are all right and no other, and WUPS |
-| easy-vqa and others with one answer | the share of right answers |
-"""
+"""A model's answers to a question set: judged, each figure with its interval."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
-from crossgaze.data.questions.questions import Question, QuestionSet
+from crossgaze.data.questions.questions import QuestionSet
 from crossgaze.data.regions.store import RegionStore
 from crossgaze.errors import InputError, MissingExtraError
 from crossgaze.evaluation.bootstrap import BootstrapConfig, Estimate, estimate, mean_draws
-from crossgaze.evaluation.choices import choice_mask
-from crossgaze.evaluation.vqa_metric import vqa_accuracy
+from crossgaze.evaluation.choices import best_answers
+from crossgaze.evaluation.judging import TYPES, Judged, Metric, Values, judge, metric_of
 from crossgaze.evaluation.wordnet import Nouns
 from crossgaze.evaluation.wups import Wups, answer_parts
 from crossgaze.models.answerer import Answerer
 
-Metric = Literal["vqa", "daquar", "exact"]
-Values = npt.NDArray[np.float64]
-TYPES = {"yes/no": "yes_no", "number": "number", "other": "other"}
-THRESHOLDS = (0.9, 0.0)
-
-
-def metric_of(questions: QuestionSet) -> Metric:
-    """Return the metric of a question set: by its name, then by how many answers there are."""
-    if questions.name == "daquar":
-        return "daquar"
-    several = any(len(question.answers) > 1 for question in questions.questions)
-    return "vqa" if several else "exact"
-
-
-@dataclass(frozen=True, eq=False)
-class Judged:
-    """How right each answer is.
-
-    Args:
-        values: (N,) 0 to 1.
-        kinds: (N,) "yes/no", "number", "other" or "".
-    """
-
-    values: Values
-    kinds: tuple[str, ...]
-
-    def groups(self) -> dict[str, Values]:
-        """Return the values by figure: "accuracy" of all, then of each type that there is."""
-        found = {"accuracy": self.values}
-        for kind, name in TYPES.items():
-            mine = np.array([one == kind for one in self.kinds], bool)
-            if mine.any():
-                found[name] = self.values[mine]
-        return found
-
-
-def judge(questions: Sequence[Question], said: Sequence[str], metric: Metric) -> Judged:
-    """Judge answers.
-
-    Args:
-        questions: with their human answers.
-        said: the model's answer to each.
-        metric: how.
-
-    Example:
-        >>> asked = [Question("1", "a.jpg", "how many?", ("2",) * 9 + ("3",), "2", "number")]
-        >>> judge(asked, ["two"], "vqa").values.tolist()
-        [1.0]
-    """
-
-    def right(question: Question, answer: str) -> float:
-        if metric == "vqa":
-            return vqa_accuracy(answer, question.answers)
-        if metric == "daquar":
-            return float(set(answer_parts(answer)) == set(question.answers))
-        return float(answer == question.answer)
-
-    pairs = zip(questions, said, strict=True)
-    values = np.array([right(question, answer) for question, answer in pairs], np.float64)
-    return Judged(values, tuple(question.answer_type for question in questions))
+THRESHOLDS = (0.9, 0.0)  # of WUPS
 
 
 @dataclass(frozen=True)
@@ -257,27 +189,6 @@ def _answer(
         if on_progress:
             on_progress(start + len(part), len(asked))
     return tuple(best), lost
-
-
-def best_answers(
-    answers: tuple[str, ...], logits: torch.Tensor, top: int, choices: Sequence[str] = ()
-) -> tuple[tuple[str, float], ...]:
-    """Return the likeliest answers and their probability, the softmax taken over the choices.
-
-    Args:
-        answers: the C answers of a model.
-        logits: (C,).
-        top: how many at most.
-        choices: what may be answered; empty for anything. Of choices none of which the model
-            knows, none is returned.
-    """
-    mask = choice_mask(answers, choices) if choices else torch.ones(len(answers), dtype=torch.bool)
-    if not mask.any():
-        return ()
-    shares = logits.masked_fill(~mask, -torch.inf).softmax(0)
-    found = shares.topk(min(top, int(mask.sum())))
-    pairs = zip(found.indices.tolist(), found.values.tolist(), strict=True)
-    return tuple((answers[number], share) for number, share in pairs)
 
 
 def _estimates(

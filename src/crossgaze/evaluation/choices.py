@@ -51,3 +51,24 @@ def require_choices(answers: tuple[str, ...], choices: Sequence[str]) -> Tensor:
             f"choices: {shown}{hint} is none of the {len(answers):,} answers that the model knows"
         )
     return choice_mask(answers, choices)
+
+
+def best_answers(
+    answers: tuple[str, ...], logits: torch.Tensor, top: int, choices: Sequence[str] = ()
+) -> tuple[tuple[str, float], ...]:
+    """Return the likeliest answers and their probability, the softmax taken over the choices.
+
+    Args:
+        answers: the C answers of a model.
+        logits: (C,).
+        top: how many at most.
+        choices: what may be answered; empty for anything. Of choices none of which the model
+            knows, none is returned.
+    """
+    mask = choice_mask(answers, choices) if choices else torch.ones(len(answers), dtype=torch.bool)
+    if not mask.any():
+        return ()
+    shares = logits.masked_fill(~mask, -torch.inf).softmax(0)
+    found = shares.topk(min(top, int(mask.sum())))
+    pairs = zip(found.indices.tolist(), found.values.tolist(), strict=True)
+    return tuple((answers[number], share) for number, share in pairs)

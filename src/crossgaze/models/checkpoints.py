@@ -25,8 +25,8 @@ from crossgaze.models.base import Model
 from crossgaze.models.bfan import BfanConfig
 from crossgaze.models.cross_attention import FeatureNorm
 from crossgaze.models.families import family as family_of
+from crossgaze.models.fitting import build_fitting, load_weights
 from crossgaze.models.matcher import Matcher
-from crossgaze.models.pretrained import build_fitting, load_weights
 from crossgaze.models.scan import ScanConfig
 from crossgaze.models.text import TextConfig
 from crossgaze.models.vse import VseConfig

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,8 @@ from crossgaze.models.families import family
 from crossgaze.models.matcher import Matcher
 from crossgaze.models.pretrained import load
 from crossgaze.training.batches import CaptionSet, ImageRegions, Sentences
-from crossgaze.training.config import DataConfig, TrainConfig
+from crossgaze.training.config import TrainConfig
+from crossgaze.training.data_config import DataConfig
 from crossgaze.training.seeds import seed_everything
 from crossgaze.training.swaps import SwapSampler, word_list
 
@@ -227,12 +228,18 @@ def _fingerprint(*parts: Sources) -> str:
             digest.update("\0".join((*one.images, *one.captions)).encode())
             digest.update(one.image_of.tobytes())
         for store in part.stores:
-            for commit in store.commits:
-                digest.update(repr((commit.ids, sorted(commit.crc.items()))).encode())
-            if store.head.external and len(store):  # no checksums there: look at some rows
-                some = np.unique(np.linspace(0, len(store) - 1, LOOKED_AT).astype(np.int64))
-                digest.update(np.ascontiguousarray(store.features[some]).tobytes())
+            for known in store_marks(store):
+                digest.update(known)
     return digest.hexdigest()
+
+
+def store_marks(store: RegionStore) -> Iterator[bytes]:
+    """Give what a store's regions are known again by: its own checksums of them."""
+    for commit in store.commits:
+        yield repr((commit.ids, sorted(commit.crc.items()))).encode()
+    if store.head.external and len(store):  # no checksums there: look at some rows
+        some = np.unique(np.linspace(0, len(store) - 1, LOOKED_AT).astype(np.int64))
+        yield np.ascontiguousarray(store.features[some]).tobytes()
 
 
 def parameters_of(module: torch.nn.Module) -> int:

@@ -17,13 +17,20 @@ from crossgaze.data.questions.questions import Question, QuestionSet
 from crossgaze.data.questions.reading import read_questions
 from crossgaze.data.regions.store import RegionStore
 from crossgaze.errors import InputError
-from crossgaze.evaluation.answers import Metric, metric_of
+from crossgaze.evaluation.judging import Metric, metric_of
 from crossgaze.models.answerer import Answerer
 from crossgaze.models.families import family
 from crossgaze.models.pretrained import load_answerer
 from crossgaze.training.batches import Batch, CaptionSet, ImageRegions, Ints, Sentences
-from crossgaze.training.config import DataConfig, TrainConfig
-from crossgaze.training.prepare import Prepared, make_vocabulary, require_droppable, require_width
+from crossgaze.training.config import TrainConfig
+from crossgaze.training.data_config import DataConfig
+from crossgaze.training.prepare import (
+    Prepared,
+    make_vocabulary,
+    require_droppable,
+    require_width,
+    store_marks,
+)
 from crossgaze.training.seeds import seed_everything
 
 
@@ -198,6 +205,6 @@ def _fingerprint(
     for part in (train, dev):
         for question in part.questions:
             digest.update(repr((question.image, question.text, question.answers)).encode())
-    for commit in store.commits:
-        digest.update(repr((commit.ids, sorted(commit.crc.items()))).encode())
+    for known in store_marks(store):
+        digest.update(known)
     return digest.hexdigest()

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from crossgaze.collectives import rank, ranks, sum_over_ranks
-from crossgaze.evaluation.answers import judge
+from crossgaze.evaluation.judging import judge
 from crossgaze.models.answerer import Answerer
 from crossgaze.training.augment import augment
 from crossgaze.training.batches import Batch
