@@ -22,9 +22,7 @@ ENDINGS = (".png", ".jpg", ".jpeg", ".webp")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the verb's arguments."""
-    parser.add_argument(
-        "model", metavar="MODEL", help="folder, name in the zoo, or Hub id"
-    )
+    parser.add_argument("model", metavar="MODEL", help="folder, name in the zoo, or Hub id")
     parser.add_argument("image", metavar="IMAGE", help="a photograph")
     parser.add_argument("question", metavar="QUESTION", help="in quotation marks")
     parser.add_argument(
