@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import yaml
 
 from crossgaze.cli import parse
 from crossgaze.config import build, load_recipe
+from crossgaze.models.rdan import RDan
 from crossgaze.training.config import TrainConfig
 from crossgaze.training.prepare import prepare
 from crossgaze.training.trainer import Run
@@ -32,6 +34,14 @@ def test_a_recipe_loads_and_its_head_launches_it(path):
 @pytest.mark.parametrize("changed", ["model.steps=1", "model.steps=3", "model.reads=question"])
 def test_the_other_rows_are_overrides(changed):
     load_recipe(TrainConfig, ROOT / "recipes" / "rdan-daquar.yaml", [changed])
+
+
+def test_what_is_trained_on_daquar_can_ship():
+    """With regions of the model that ships, its words and answers, in half precision."""
+    found = load_recipe(TrainConfig, ROOT / "recipes" / "rdan-daquar.yaml").model_config(1792)
+    with torch.device("meta"):
+        model = RDan(replace(found, answers=tuple(map(str, range(600)))), 1000)
+    assert 2 * sum(p.numel() for p in model.parameters()) < 14.9e6  # and words, answers, card
 
 
 def test_the_papers_settings():
