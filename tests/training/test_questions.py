@@ -75,6 +75,7 @@ def test_training_learns_and_the_best_snapshot_is_kept(world, tmp_path):
     assert max(accuracies) > accuracies[0] + 25
     assert set(summary["metrics"]) == {"accuracy", "yes_no", "other"}
     assert {"train_questions", "dev_questions"} <= set(summary["data"])
+    assert summary["metrics_of"] == "30 % of the images of train"
     model = crossgaze.load(tmp_path / "run" / "best")
     assert model.origin["questions"] == "daquar"
     assert "accuracy on dev" in model.origin

@@ -81,6 +81,12 @@ class DataConfig:
         return self.sources if self.questions is None else (self.questions,)
 
     @property
+    def chosen_by(self) -> str:
+        """What the best snapshot is chosen by, for people."""
+        held = f"{100 * self.dev_share:g} % of the images of {', '.join(self.train)}"
+        return held if self.dev_share else self.dev
+
+    @property
     def stores(self) -> tuple[Path, ...]:
         """The region stores, one or more."""
         return self.regions if isinstance(self.regions, tuple) else (self.regions,)

@@ -44,6 +44,7 @@ class Prepared:
         fingerprint: of the data, by which another run's data are told apart.
         notes: what was left out, each in a sentence.
         origin: what the model must remember of its data: how the regions were made.
+        chosen_by: what dev is, for people.
     """
 
     model: Model
@@ -54,6 +55,7 @@ class Prepared:
     fingerprint: str
     notes: tuple[str, ...]
     origin: Mapping[str, Any] = field(default_factory=dict)
+    chosen_by: str = "dev"
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +123,16 @@ def prepare(config: TrainConfig, *, remember: bool = True) -> Prepared:
     if config.constraints.ccs:
         known = sets[0].sentences.rows()
         sampler = SwapSampler(known, sets[0].owners, word_list(model.text))
-    return Prepared(model, companion, sets[0], sets[1], sampler, _fingerprint(train, dev), notes)
+    return Prepared(
+        model=model,
+        companion=companion,
+        train=sets[0],
+        dev=sets[1],
+        sampler=sampler,
+        fingerprint=_fingerprint(train, dev),
+        notes=notes,
+        chosen_by=config.data.chosen_by,
+    )
 
 
 def read_sources(config: DataConfig) -> tuple[Sources, Sources, tuple[str, ...]]:

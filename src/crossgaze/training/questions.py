@@ -80,7 +80,17 @@ def prepare_questions(config: TrainConfig, *, remember: bool = True) -> Prepared
         model.text.remember([row for part in sets for row in part.sentences.rows()])
     fingerprint = _fingerprint(train, dev, answers, store)
     origin = {"regions": dict(store.head.made_by), "questions": train.name}
-    return Prepared(model, None, sets[0], sets[1], None, fingerprint, notes, origin)
+    return Prepared(
+        model=model,
+        companion=None,
+        train=sets[0],
+        dev=sets[1],
+        sampler=None,
+        fingerprint=fingerprint,
+        notes=notes,
+        origin=origin,
+        chosen_by=config.data.chosen_by,
+    )
 
 
 def split_questions(config: DataConfig) -> tuple[QuestionSet, QuestionSet, tuple[str, ...]]:

@@ -45,7 +45,7 @@ def write_summary(
         "model": to_dict(model.config),
         "seed": facts["config"]["seed"],
         "metrics": {name: round(value, 3) for name, value in best.items()},
-        "metrics_of": facts["config"]["data"]["dev"],
+        "metrics_of": data.chosen_by,
         **facts,
         "parameters": parameters_of(model),
         "data": {
