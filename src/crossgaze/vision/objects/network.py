@@ -210,7 +210,7 @@ class RegionNetwork(nn.Module):
         """Keep the best that do not repeat, each moved to the mean of those that it stands for."""
         scores, order = logits.topk(min(first, logits.shape[1]), 1)  # (B, k)
         boxes = decoded.gather(1, order.unsqueeze(-1).expand(-1, -1, 4))  # (B, k, 4)
-        keep = greedy_keep(boxes, self.config.overlap)
+        keep = greedy_keep(boxes, self.config.overlap, wanted=proposals)
         # Kept ones first, in their order, then the others to fill up to one length.
         place = (~keep).to(torch.uint8).argsort(dim=1, stable=True)[:, :proposals]
         picked = boxes.gather(1, place.unsqueeze(-1).expand(-1, -1, 4))
