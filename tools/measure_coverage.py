@@ -7,6 +7,7 @@ selective search's first 36 (of the first 200 images: a quarter of a second each
 """
 
 import argparse
+import json
 import shlex
 import sys
 import time
@@ -20,6 +21,7 @@ from crossgaze.config import to_dict
 from crossgaze.errors import MissingExtraError
 from crossgaze.evaluation.baselines import fixed_boxes, selective_search
 from crossgaze.evaluation.coverage import measure
+from crossgaze.evaluation.naming import Naming
 from crossgaze.files import write_json
 from crossgaze.vision.grid import grid_boxes
 from crossgaze.vision.objects.detector import load_detector
@@ -29,13 +31,14 @@ from crossgaze.vision.photos import read_photo
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
-def detected(model, folder, images, batch=4):
-    """Give the boxes of each photograph in turn."""
+def detected(model, folder, images, wanted, naming, batch=4):
+    """Give the boxes of each photograph in turn, and ask the regions for their names."""
     for start in range(0, len(images), batch):
         names = images[start : start + batch]
         pixels = np.stack([read_photo(folder / name, model.size).pixels for name in names])
-        for regions in model(torch.from_numpy(pixels)):
-            yield regions.boxes
+        for number, found in enumerate(model(torch.from_numpy(pixels)), start):
+            naming.add(wanted[number], found.boxes, found.nouns, found.attributes)
+            yield found.boxes
 
 
 def main():
@@ -69,7 +72,9 @@ def main():
         seconds = time.perf_counter() - began
         print(f"boxes {strict:.1f} at 0.7 ({found.images} images, {seconds:.0f} s)", flush=True)
 
-    add("objects", detected(model, folder, images))
+    naming = Naming(model.words)
+    add("objects", detected(model, folder, images, wanted, naming))
+    print(json.dumps(naming.shares()))
     if not args.only_objects:
         add("grid 6x6", [grid_boxes(6, 1, 1)] * len(images))
         train, _ = read_split(args.flickr8k, args.entities, "train")
@@ -96,6 +101,7 @@ def main():
                 "torch": torch.__version__,
                 "crossgaze": __version__,
                 "rows": rows,
+                "words of objects, percent right": naming.shares(),
             },
         )
 
