@@ -122,8 +122,8 @@ SECTION = """\
 [r-DAN](questions.md) on the test questions of two sets; DAQUAR's with a single answer, on the
 official split. {done}
 
-- Settings were chosen on *training* images alone, the epoch on a tenth of them that was held out; the
-  test questions were looked at once.
+- Settings were chosen on *training* images alone, the epoch on a tenth of them that was held out;
+  the test questions were looked at once.
 - **question only**, **image only**: the same network that reads nothing of the other.
 - **Intervals** are of the luck of the test images, by drawing images again, each with all its
   questions; "over question only" is the difference on the same draws. There is one seed of each
