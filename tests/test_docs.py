@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import asking_parts
 import entity_files
 import evaluation_parts
 import training_parts
@@ -66,6 +67,10 @@ def data(tmp_path, monkeypatch):
         writer.append([image], np.ones((1, 2, 3)), boxes=boxes, sizes=np.array([[9, 9]]))
     evaluation_parts.write_store(tmp_path / "flickr8k-regions", ["42_a.jpg", "7_b.jpg"])
     evaluation_parts.model().save_pretrained(tmp_path / "my-scan")
+    asking_parts.answerer().save_pretrained(tmp_path / "my-rdan")
+    asking_parts.photograph(tmp_path / "kitchen.jpg")
+    with RegionWriter(tmp_path / "daquar-regions", 2, 1280, fields=[]) as writer:
+        writer.append(["image1.jpg", "image2.jpg"], np.ones((2, 2, 1280)))
     (tmp_path / "tiny").mkdir()
     training_parts.write_world(tmp_path / "tiny")
     return tmp_path
@@ -90,6 +95,12 @@ def test_python_code_runs(page, data):
         assert names["change"]["rsum"].value == 0
         assert len(names["quality"]) == 1
         assert "the paper's" in names["text"]
+    if page.name == "questions.md":
+        assert len(names["reply"].answers) == 3
+        assert names["found"].attention.regions.shape == (2, 2, 36)
+        assert names["judged"].figures["accuracy"].value in (0, 100)
+        assert names["accuracy"] == 0.9
+        assert (data / "answer.png").is_file()
     if page.name == "training.md":
         assert names["summary"]["steps"] == 6
         assert (data / "runs" / "tiny" / "best" / "model.safetensors").is_file()
@@ -132,6 +143,7 @@ def test_the_pages_show_code_at_all():
         "evaluation.md",
         "extract.md",
         "models.md",
+        "questions.md",
         "regions.md",
         "scoring.md",
         "training.md",

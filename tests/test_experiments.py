@@ -38,6 +38,7 @@ def trained(world, monkeypatch, capsys):
                 (out / "summary.json").write_text('{"history": [], "seconds": 1}')
             return ""
         there = [str(world / word) if word.startswith("runs/") else word for word in words]
+        capsys.readouterr()  # what an earlier row said
         code, out, err = command(capsys, *there, "--resamples", 20)
         assert code == 0, err
         return out

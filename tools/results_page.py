@@ -1,8 +1,9 @@
-"""Write docs/results.md and its learning curves from results/flickr8k/*.json.
+"""Write docs/results.md and its learning curves from results/flickr8k/ and results/rdan/.
 
 python tools/results_page.py [--check]
 
-Which rows there are says tools/experiments.py; one without a result is listed as not run yet.
+Which rows there are say tools/experiments.py and tools/question_experiments.py; one without a
+result is listed as not run yet. The section on questions is made by tools/question_page.py.
 Intervals are made anew from the ranks that every result holds.
 """
 
@@ -19,6 +20,8 @@ from claims import claims_table
 from crossgaze.evaluation.recall import RECALLS
 from crossgaze.evaluation.tables import Table
 from experiments import RESULTS, ROWS, run_of
+from question_experiments import RESULTS as ANSWERS
+from question_page import questions_section
 from result_files import (
     NOT_RUN,
     cell,
@@ -222,7 +225,7 @@ def is_current(path, title, runs):
 # The page -----------------------------------------------------------------------------------------
 
 
-def page(results):
+def page(results, questions):
     pictures = curves(results)
     runs = [(name, seed) for name in results for seed in results[name]]
     # Rows that are tested on something else may rest on one run.
@@ -246,6 +249,7 @@ def page(results):
         luck=luck(results),
         curves=shown or f"Nothing to draw: {NOT_RUN}.",
         making=making_table(results).markdown(),
+        questions=questions,
     )
 
 
@@ -260,14 +264,15 @@ def luck(results):
 
 
 TEXT = """\
-# Results on Flickr8k
+# Results
 
-<!-- tools/results_page.py writes this page from results/flickr8k/*.json -->
+<!-- tools/results_page.py writes this page from results/flickr8k/*.json and results/rdan/*.json -->
 
-Measured here, on Flickr8k's 1,000 test images with five sentences each (dev where it says so), by
-models trained on its training images with regions of our own. The papers' numbers are on other
-data with other features; [`crossgaze evaluate`](evaluation.md) sets them beside ours. Settings
-and the epoch were chosen on dev.
+Measured here: [questions](#questions) on two sets of their own, all else on Flickr8k's 1,000 test
+images with five sentences each (dev where it says so), by models trained on its training images
+with regions of our own. The papers' numbers are on other data with other features;
+[`crossgaze evaluate`](evaluation.md) sets them beside ours. Settings and the epoch were chosen on
+dev.
 
 {done} of {wanted} results are in; training them took {hours} hours.
 
@@ -324,6 +329,9 @@ of one colour are seeds.
 
 {curves}
 
+## Questions
+
+{questions}
 ## Making it again
 
 Regions first, then any row; all its seeds and the members that it averages come with it. What has
@@ -353,7 +361,8 @@ def main():
     parser.add_argument("--root", type=Path, default=ROOT, help="where results/ and docs/ lie")
     args = parser.parse_args()
     results = read_results(args.root / RESULTS)
-    path, text = args.root / PAGE, page(results)
+    path = args.root / PAGE
+    text = page(results, questions_section(args.root / ANSWERS))
     pictures = {args.root / PICTURES / name: drawn for name, drawn in curves(results).items()}
     stale = [picture for picture, drawn in pictures.items() if not is_current(picture, *drawn)]
     left = sorted(set((args.root / PICTURES).glob("curves-*.png")) - set(pictures))

@@ -7,13 +7,15 @@ used.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from crossgaze.asking.ask import ask
     from crossgaze.models.checkpoints import import_checkpoint
     from crossgaze.models.pretrained import load
 
 __version__ = "0.1.0"
-__all__ = ["import_checkpoint", "load"]
+__all__ = ["ask", "import_checkpoint", "load"]
 
 _HOMES = {
+    "ask": "crossgaze.asking.ask",
     "import_checkpoint": "crossgaze.models.checkpoints",
     "load": "crossgaze.models.pretrained",
 }

@@ -30,6 +30,7 @@ VERBS = {
     "import": "bring a checkpoint of the papers' public code",
     "train": "train a model by a recipe",
     "evaluate": "measure a model: recall, attention, intervals, beside the papers' numbers",
+    "ask": "ask a question about a photograph",
     "demo": "try it on photographs that come with Python packages",
 }
 
