@@ -3,7 +3,7 @@
     python tools/measure_coverage.py --split test --out results/coverage-flickr8k.json
 
 Rows: the region model, a 6 x 6 grid, the best 36 fixed boxes chosen on the training images, and
-selective search's first 36 (of the first 200 images: a quarter of a second each).
+selective search's first 36 on the photographs' own pixels (of the first 200 images).
 """
 
 import argparse
@@ -11,6 +11,7 @@ import json
 import shlex
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,7 @@ from crossgaze.vision.grid import grid_boxes
 from crossgaze.vision.objects.detector import load_detector
 from crossgaze.vision.objects.training import read_split
 from crossgaze.vision.photos import read_photo
+from crossgaze.vision.sources.objects import model_stamp
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -50,6 +52,9 @@ def main():
     parser.add_argument("--images", type=int, default=None, help="only the first so many")
     parser.add_argument("--selective", type=int, default=200, help="images for selective search")
     parser.add_argument("--only-objects", action="store_true", help="leave the other rows out")
+    parser.add_argument(
+        "--weights", type=float, nargs=3, metavar="W", help="of the choice, instead of the model's"
+    )
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
@@ -59,6 +64,8 @@ def main():
     images, wanted = split.images[: args.images], split.wanted[: args.images]
     folder = args.flickr8k / "images"
     model = load_detector(args.detector)
+    if args.weights:
+        model.selection = replace(model.selection, weights=tuple(args.weights))
     rows = {}
 
     def add(name, regions, count=None):
@@ -68,9 +75,9 @@ def main():
         boxes, phrases, strict = (
             found.share(*of) for of in (("boxes", 0.5), ("phrases", 0.5), ("boxes", 0.7))
         )
-        print(f"{name}: boxes {boxes:.1f}, phrases {phrases:.1f} at IoU 0.5;", end=" ")
+        print(f"{name}: boxes {boxes:.2f}, phrases {phrases:.2f} at IoU 0.5;", end=" ")
         seconds = time.perf_counter() - began
-        print(f"boxes {strict:.1f} at 0.7 ({found.images} images, {seconds:.0f} s)", flush=True)
+        print(f"boxes {strict:.2f} at 0.7 ({found.images} images, {seconds:.0f} s)", flush=True)
 
     naming = Naming(model.words)
     add("objects", detected(model, folder, images, wanted, naming))
@@ -94,10 +101,9 @@ def main():
                 "rules": "see crossgaze.evaluation.coverage",
                 "command": shlex.join(["python", "tools/measure_coverage.py", *sys.argv[1:]]),
                 "split": args.split,
-                "regions": 36,
+                "detector": model_stamp(model),
                 "network": to_dict(model.network.config),
                 "selection": to_dict(model.selection),
-                "seed": 0,
                 "torch": torch.__version__,
                 "crossgaze": __version__,
                 "rows": rows,

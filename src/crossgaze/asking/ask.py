@@ -168,11 +168,12 @@ def source_of(
             "give regions (Answerer.answer) or a source"
         )
     kind, fit = str(made["regions"]), str(made.get("fit", "stretch"))
-    whole = bool(made.get("whole", False))
+    whole, geometry = (bool(made.get(key, False)) for key in ("whole", "geometry"))
     if kind == "grid":
         config = ExtractConfig(
             regions="grid",
             whole=whole,
+            geometry=geometry,
             backbone=str(made["backbone"]),
             weights=None if weights is None else Path(weights),
             grid=int(made["grid"]),
@@ -180,7 +181,12 @@ def source_of(
             fit="keep" if fit == "keep" else "stretch",
         )
     elif kind in ("objects", "selective-search"):
-        config = ExtractConfig(regions=kind, whole=whole, detector=detector)  # type: ignore[arg-type]
+        config = ExtractConfig(
+            regions=kind,  # type: ignore[arg-type]
+            whole=whole,
+            geometry=geometry,
+            detector=detector,
+        )
     else:
         raise InputError(f"model: was trained on regions from {kind!r}, which are not made here")
     source = make_source(config, find_device(device))
