@@ -11,7 +11,7 @@ import yaml
 from crossgaze.cli import parse
 from crossgaze.config import load_recipe
 from crossgaze.vision.extract import ExtractConfig
-from crossgaze.vision.objects.training import TrainConfig
+from crossgaze.vision.objects.train_config import TrainConfig
 
 ROOT = Path(__file__).parents[1]
 RECIPES = sorted((ROOT / "recipes").glob("extract-*.yaml"))

@@ -13,7 +13,8 @@ import torch
 
 from crossgaze.config import load_recipe
 from crossgaze.progress import progress_bar
-from crossgaze.vision.objects.training import TrainConfig, finish, train
+from crossgaze.vision.objects.train_config import TrainConfig
+from crossgaze.vision.objects.training import finish, train
 
 
 def main():

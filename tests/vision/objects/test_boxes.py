@@ -14,7 +14,6 @@ from crossgaze.vision.objects.boxes import (
     greedy_keep,
     inside,
     iou,
-    nms,
 )
 
 
@@ -24,6 +23,12 @@ def loop_iou(a, b):
     high = max(0.0, min(a[3], b[3]) - max(a[1], b[1]))
     union = (a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - wide * high
     return wide * high / union
+
+
+def nms(boxes, scores, threshold):
+    """The library's rule on boxes in any order."""
+    order = scores.argsort(descending=True, stable=True)
+    return order[greedy_keep(boxes[order].unsqueeze(0), threshold)[0]]
 
 
 def loop_nms(boxes, scores, threshold):

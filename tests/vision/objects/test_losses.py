@@ -41,6 +41,15 @@ def test_every_box_has_anchors_and_no_anchor_two():
     assert number.min() == -1
 
 
+def test_two_boxes_in_one_place_share_its_anchors():
+    anchors = level_anchors(8, [0.2], [1.0])
+    boxes = torch.tensor([[0.5, 0.5, 0.53, 0.53], [0.5, 0.5, 0.53, 0.54]])  # both too small
+    number = assign(anchors, boxes)
+    assert [(number == one).sum().item() for one in (0, 1)] == [6, 6]
+    few = assign(anchors[:3], boxes)  # fewer anchors than the boxes want: in turn
+    assert sorted(few.tolist()) == [0, 0, 1]
+
+
 def guesses(logits, decoded):
     return Guesses(logits, decoded, torch.zeros(1, 1, 1, 1))
 

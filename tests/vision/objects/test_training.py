@@ -11,7 +11,9 @@ from PIL import Image
 from crossgaze.errors import InputError
 from crossgaze.vision.objects.detector import load_detector
 from crossgaze.vision.objects.network import NetworkConfig
-from crossgaze.vision.objects.training import SECOND, TrainConfig, _Run, finish, read_split, train
+from crossgaze.vision.objects.run import SECOND, Run
+from crossgaze.vision.objects.train_config import TrainConfig
+from crossgaze.vision.objects.training import finish, read_split, train
 
 NETWORK = NetworkConfig(size=64, width=8, first=60, proposals=20, hidden=16)
 XML = (
@@ -60,7 +62,7 @@ def test_a_run_that_was_stopped_ends_where_one_that_was_not_does(
     whole = train(config).state_dict()
     other = replace(config, out=tmp_path / "other")
     other.out.mkdir()
-    step, calls = _Run.step, []
+    step, calls = Run.step, []
 
     def stop_in_the_last_epoch(self, *args):
         calls.append(1)
@@ -68,10 +70,10 @@ def test_a_run_that_was_stopped_ends_where_one_that_was_not_does(
             raise KeyboardInterrupt
         return step(self, *args)
 
-    monkeypatch.setattr(_Run, "step", stop_in_the_last_epoch)
+    monkeypatch.setattr(Run, "step", stop_in_the_last_epoch)
     with pytest.raises(KeyboardInterrupt):
         train(other)
-    monkeypatch.setattr(_Run, "step", step)
+    monkeypatch.setattr(Run, "step", step)
     again = train(other).state_dict()
     assert all(torch.equal(whole[name], again[name]) for name in whole)
     lines = [json.loads(line) for line in (other.out / "log.jsonl").read_text().splitlines()]

@@ -109,9 +109,3 @@ def greedy_keep(
 def _hit(kept: Tensor, over: Tensor) -> Tensor:
     """Which boxes (B, m) a kept one is over; (B, b) bool and (B, b, m)."""
     return (kept.to(over.dtype).unsqueeze(-2) @ over).squeeze(-2) > 0.5
-
-
-def nms(boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:
-    """Return the numbers of the boxes (n, 4) that greedy suppression keeps, best first."""
-    order = scores.argsort(descending=True, stable=True)
-    return order[greedy_keep(boxes[order].unsqueeze(0), threshold)[0]]

@@ -2,7 +2,7 @@
 
 X. Li et al. Generalized Focal Loss. NeurIPS 2020 (quality focal loss: objectness is taught the IoU
 of the box that an anchor was moved to). S. Zhang et al. ATSS. CVPR 2020 (every box has its best
-anchors, however small it is, but those that a later box has, too).
+anchors, however small it is).
 """
 
 from __future__ import annotations
@@ -33,9 +33,17 @@ def assign(anchors: Tensor, boxes: Tensor) -> Tensor:
     overlap = iou(anchors, boxes)  # (A, n)
     best, number = overlap.max(1)
     number = torch.where(best >= POSITIVE, number, -1)
-    closest = overlap.topk(min(BEST, len(anchors)), 0).indices  # (BEST, n)
-    for column in range(len(boxes)):
-        number[closest[:, column]] = column
+    # In turn, each box takes the closest anchor that no box has taken yet.
+    waiting = overlap.topk(min(BEST * len(boxes), len(anchors)), 0).indices.T.tolist()
+    taken: dict[int, int] = {}
+    for _ in range(BEST):
+        for column, anchors_of in enumerate(waiting):
+            free = next((anchor for anchor in anchors_of if anchor not in taken), None)
+            if free is not None:
+                taken[free] = column
+    if taken:
+        places = torch.tensor(list(taken), device=number.device)
+        number[places] = torch.tensor(list(taken.values()), device=number.device)
     return number
 
 

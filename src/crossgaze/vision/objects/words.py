@@ -2,8 +2,9 @@
 
 A phrase's noun is its last word that is a word, in the singular where the singular is known
 ("two dogs" -> dog); its attributes are the words before it that are not determiners, numbers,
-prepositions and the like ("a red tennis ball" -> red, tennis). A word is one or the other, as it
-is used more often: "in black" makes black no noun. It counts from `least` phrases with a box on.
+prepositions, first halves of names and the like ("a red tennis ball" -> red). A word is one or the
+other, as it is used more often: "in black" makes black no noun. It counts from `least` phrases with
+a box on.
 
 Which phrases teach what:
 
@@ -51,6 +52,15 @@ _EMPTY = """
     row pile side edge end front back middle bottom view closeup 's s
 """
 EMPTY = frozenset(_EMPTY.split())
+# Words that stand before a noun as the first half of a name ("dirt bike", "body of water",
+# "swimming pool") and do not tell how it looks; and last words that are no things.
+_NAMES = """
+    soccer tennis dirt football basketball baseball body race hockey ice city life winter tank bmx
+    swim playground police parking sports rugby motocross santa cowboy play christmas safety video
+    wire peace school hula roller swimming bathing racing shopping fishing climbing brightly
+"""
+NAMES = frozenset(_NAMES.split())
+NO_THINGS = frozenset(("open", "outside", "color", "spot"))
 _WORD = re.compile(r"[a-z][a-z'-]*")
 
 
@@ -132,11 +142,11 @@ def collect_words(images: Iterable[EntityImage], least: int = 20) -> Words:
     nouns = [
         word
         for word, count in heads.most_common()
-        if count >= least and word not in EMPTY and count >= folded[word]
+        if count >= least and word not in EMPTY | NO_THINGS and count >= folded[word]
     ]
     attributes = [
         word
         for word, count in before.most_common()
-        if count >= least and word not in EMPTY and count > heads[singular(word, heads)]
+        if count >= least and word not in EMPTY | NAMES and count > heads[singular(word, heads)]
     ]
     return Words(tuple(nouns), tuple(attributes))
