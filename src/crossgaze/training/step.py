@@ -64,6 +64,7 @@ class Step(nn.Module):
         told = {"ranking": ranking.detach()}
         told |= {name: sum_over_ranks(term.detach()) for name, term in mine.items()}
         told = {"loss": torch.stack(list(told.values())).sum(), **told}
+        told["spread"] = scores.detach().float().std()
         return total * ranks(), told
 
     def _encode(self, batch: Batch) -> tuple[Encoded, Encoded]:

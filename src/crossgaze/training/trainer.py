@@ -177,7 +177,7 @@ class Run:
             state.step, state.batch = state.step + 1, state.batch + 1
             last = state.batch == len(order)
             if state.step % config.log_every == 0 or last:
-                self._note_steps(len(batch.owners))
+                self._note_steps()
             if state.step % config.save_every == 0 and not last:
                 self.save()
             on_progress(done, total)
@@ -237,9 +237,9 @@ class Run:
                 "lower optimiser.rate or optimiser.clip, in another --out"
             )
 
-    def _note_steps(self, batch: int) -> None:
+    def _note_steps(self) -> None:
         """Write a line of the means since the last."""
-        config, state = self.config, self.state
+        state = self.state
         means = {name: value / state.count for name, value in state.sums.items()}
         line: dict[str, Any] = {
             "kind": "step",
@@ -249,10 +249,8 @@ class Run:
             **{name: round(value, 6) for name, value in means.items()},
             "rate": self.optimiser.param_groups[0]["lr"],
         }
-        pairs = 1 if config.loss.mean else batch
         # In the first epoch all similarities are nearly equal without anything being wrong.
-        late = state.epoch > 0 and config.loss.kind == "hardest"
-        if "ranking" in means and late and collapsed(means["ranking"], pairs, config.loss.margin):
+        if state.epoch > 0 and "spread" in means and collapsed(means["spread"]):
             line["collapsed"] = True
         if self.log is not None:
             self.log.write(line | {"seconds": round(time.perf_counter() - self._began, 1)})

@@ -68,20 +68,17 @@ class WarmStart:
         return Blend(self.first, self.last, step / steps)
 
 
-def collapsed(loss: float, batch: int, margin: float, *, within: float = 0.01) -> bool:
-    """Tell whether a loss stands where all similarities are equal: at 2 x batch x margin.
+def collapsed(spread: float, *, least: float = 0.005) -> bool:
+    """Tell whether all similarities of a batch have become equal (see the table above).
 
-    True for one batch can be chance early on; a run has collapsed if it stays so. Meant for
-    "hardest" and "blend" without `mean` (with it, give a batch of 1).
+    The loss alone does not tell: it also passes 2 x batch x margin on its way down.
 
     Args:
-        loss: the loss of a batch, summed.
-        batch: how many right pairs it has.
-        margin: the margin.
-        within: how near counts, as a share.
+        spread: the standard deviation of the batch's scores.
+        least: what a model that learns stays above.
 
     Example:
-        >>> collapsed(51.3, 128, 0.2), collapsed(40.0, 128, 0.2)
+        >>> collapsed(0.001), collapsed(0.02)
         (True, False)
     """
-    return abs(loss - 2 * batch * margin) <= within * 2 * batch * margin
+    return spread < least
