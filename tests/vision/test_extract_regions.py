@@ -195,6 +195,7 @@ def test_given_boxes_from_end_to_end(capsys, tmp_path, photos, boxes, detector):
     require_sound(store, most=2)
     assert store.counts.tolist() == [2, 1, 1]
     np.testing.assert_allclose(store.boxes[0], [[0, 0, 12, 9], [30, 45, 90, 90]], atol=1e-3)
+    np.testing.assert_allclose(store.field("confidence"), [[0.8, 0.3], [0, 0], [0, 0]])
     assert store.boxes[1, 0].tolist() == [0, 0, 100, 200]
     assert store.boxes[2, 0].tolist() == [0, 0, 64, 64]
     pixels = torch.from_numpy(read_photo(photos / "a.png", detector.size).pixels).unsqueeze(0)

@@ -155,3 +155,19 @@ def test_names_that_could_be_either_are_refused(images, names):
 def test_a_file_for_other_photographs_is_refused():
     with pytest.raises(InputError, match=r"for none of the 2 photographs, such as 'a.jpg'; .*'x'"):
         given({"x": BOX, "y": BOX}, ["a.jpg", "b.jpg"])
+
+
+def test_scores_stay_with_their_boxes(tmp_path):
+    """The surest first; one outside the photograph takes its score with it."""
+    found = [((10, 10, 10, 10), 0.3), ((500, 0, 10, 10), 0.8), ((0, 0, 50, 50), 0.9)]
+    entries = [{"image_id": "a.jpg", "bbox": box, "score": score} for box, score in found]
+    entries.append({"image_id": "b.jpg", "bbox": [0, 0, 5, 5]})
+    (tmp_path / "b.json").write_text(json.dumps(entries))
+    boxes = read_boxes(tmp_path / "b.json", ["a.jpg", "b.jpg", "c.jpg"])
+    assert boxes.scored
+    sure = boxes.confidence(photo(100, 100), "a.jpg")
+    np.testing.assert_allclose(sure, [0.9, 0.3])
+    np.testing.assert_allclose(boxes(photo(100, 100), "a.jpg")[:, 2], [0.5, 0.2])
+    assert boxes.confidence(photo(100, 100), "b.jpg").tolist() == [0]
+    assert boxes.confidence(photo(100, 100), "c.jpg").tolist() == []
+    assert not given({"a.jpg": BOX}, ["a.jpg"]).scored

@@ -28,10 +28,12 @@ class ImageBoxes:
     Args:
         boxes: (n, 4), x1, y1, x2, y2 in pixels, the surest first.
         size: width and height that the pixels are of; None for the photograph's own.
+        scores: (n,) how sure the detector was; None where the file does not say.
     """
 
     boxes: npt.NDArray[np.float64]
     size: tuple[int, int] | None = None
+    scores: npt.NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,19 +92,20 @@ def _coco(path: Path) -> dict[str, ImageBoxes]:
     if not isinstance(found, list):
         raise FileFormatError(path, f"holds a {type(found).__name__}, wanted a list of detections")
     rows: dict[str, list[tuple[float, list[float]]]] = {name: [] for name in sizes}
+    scored = any(isinstance(entry, dict) and "score" in entry for entry in found)
     for number, entry in enumerate(found):
         image, score, box = _detection(path, number, entry)
         if names and image not in names:
             raise FileFormatError(path, f"entry {number}: image_id {image} is not among the images")
         # The surest first when sorted; equally sure ones stay as they came.
         rows.setdefault(names.get(image, image), []).append((-score, box))
-    return {
-        name: ImageBoxes(
-            np.array([box for _, box in sorted(mine, key=lambda row: row[0])]).reshape(-1, 4),
-            sizes.get(name),
-        )
-        for name, mine in rows.items()
-    }
+    images = {}
+    for name, mine in rows.items():
+        mine.sort(key=lambda row: row[0])
+        scores = np.array([-score for score, _ in mine]) if scored else None
+        boxes = np.array([box for _, box in mine]).reshape(-1, 4)
+        images[name] = ImageBoxes(boxes, sizes.get(name), scores)
+    return images
 
 
 def _list(path: Path, found: Mapping[str, Any], key: str) -> list[Any]:

@@ -43,6 +43,7 @@ class GivenBoxes:
                 f"{names[0]!r}; its images are {shown} ..."
             )
         self._most = most
+        self.scored = any(image.scores is not None for image in file.images.values())
         # By the file alone: a store must have room for photographs that come later.
         self.regions = min(most, max(len(image.boxes) for image in file.images.values()))
         used = {id(image) for image in self._of.values()}
@@ -52,6 +53,14 @@ class GivenBoxes:
     def __call__(self, photo: Photo, name: str) -> Floats:
         """Return a photograph's boxes as shares of its sides, (n, 4), perhaps none."""
         return self._usable(name, photo.width, photo.height)[: self._most]
+
+    def confidence(self, photo: Photo, name: str) -> Floats:
+        """Return how sure the detector was of those boxes, (n,)."""
+        image = self._of.get(name)
+        if image is None or image.scores is None:
+            return np.zeros(len(self(photo, name)), np.float32)
+        _, extent = self._shares(image, photo.width, photo.height)
+        return image.scores[extent][: self._most].astype(np.float32)
 
     def require_fitting(self, photo: Photo, name: str) -> None:
         """Refuse a photograph of other proportions than the file says: its boxes lie elsewhere."""
@@ -99,11 +108,16 @@ class GivenBoxes:
         image = self._of.get(name)
         if image is None:
             return np.empty((0, 4), np.float32)
+        shares, extent = self._shares(image, width, height)
+        return np.ascontiguousarray(shares[extent])
+
+    @staticmethod
+    def _shares(image: ImageBoxes, width: int, height: int) -> tuple[Floats, npt.NDArray[np.bool_]]:
+        """Return all boxes as shares of the photograph, and which have an extent inside it."""
         # The file's own size, where it says one: the photograph may be a smaller copy.
         size = np.array(image.size or (width, height), np.float64)
         shares = (image.boxes / np.tile(size, 2)).clip(0, 1).astype(np.float32)
-        extent = (shares[:, 2:] > shares[:, :2]).all(axis=1)
-        return np.ascontiguousarray(shares[extent])
+        return shares, np.asarray((shares[:, 2:] > shares[:, :2]).all(axis=1))
 
 
 def read_boxes(path: str | Path, names: Sequence[str], most: int = MOST) -> GivenBoxes:

@@ -55,7 +55,10 @@ def _source(
     detector = load_detector(config.detector, device=device)
     if given is not None:
         made_by = {"regions": "given boxes", "boxes": given.fingerprint}
-        return BoxSource(detector, given, given.regions, made_by, batch, whole=whole)
+        confidence = given.confidence if given.scored else None
+        return BoxSource(
+            detector, given, given.regions, made_by, batch, whole=whole, confidence=confidence
+        )
     return ObjectSource(detector, batch, whole=whole)
 
 

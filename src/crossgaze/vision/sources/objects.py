@@ -85,6 +85,7 @@ class BoxSource:
         made_by: where the boxes come from.
         batch: photographs a forward pass.
         whole: whether the whole image is one more region, the last.
+        confidence: how sure somebody was of those boxes, (n,), where that is known.
     """
 
     fields: tuple[str, ...] = ()
@@ -99,7 +100,11 @@ class BoxSource:
         batch: int,
         *,
         whole: bool = False,
+        confidence: Boxes | None = None,
     ) -> None:
+        self.confidence = confidence
+        if confidence is not None:
+            self.fields = ("confidence",)
         self.detector, self.boxes, self.batch, self.whole = detector, boxes, batch, whole
         self.regions, self.width = regions + whole, detector.width
         self.size = self.multiple = detector.size
@@ -115,8 +120,16 @@ class BoxSource:
             for row, mine, features in zip(
                 rows, boxes, self.detector.pool(pixels.to(self.device), boxes), strict=True
             ):
-                found[row] = Found(features, mine)
+                found[row] = Found(features, mine, self._fields(photos[row], names[row], len(mine)))
         return [one for one in found if one is not None]
+
+    def _fields(self, photo: Photo, name: str, count: int) -> dict[str, npt.NDArray[np.float32]]:
+        if self.confidence is None:
+            return {}
+        sure = np.zeros(count, np.float32)  # 0 for a whole image that nobody detected
+        known = self.confidence(photo, name)
+        sure[: len(known)] = known
+        return {"confidence": sure}
 
     def _boxes(self, photo: Photo, name: str) -> npt.NDArray[np.float32]:
         boxes = self.boxes(photo, name)
