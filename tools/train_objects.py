@@ -13,8 +13,9 @@ import torch
 
 from crossgaze.config import load_recipe
 from crossgaze.progress import progress_bar
+from crossgaze.vision.objects.finishing import finish
 from crossgaze.vision.objects.train_config import TrainConfig
-from crossgaze.vision.objects.training import finish, train
+from crossgaze.vision.objects.training import train
 
 
 def main():

@@ -10,10 +10,11 @@ from PIL import Image
 
 from crossgaze.errors import InputError
 from crossgaze.vision.objects.detector import load_detector
+from crossgaze.vision.objects.finishing import finish
 from crossgaze.vision.objects.network import NetworkConfig
 from crossgaze.vision.objects.run import SECOND, Run
 from crossgaze.vision.objects.train_config import TrainConfig
-from crossgaze.vision.objects.training import finish, read_split, train
+from crossgaze.vision.objects.training import read_split, train
 
 NETWORK = NetworkConfig(size=64, width=8, first=60, proposals=20, hidden=16)
 XML = (

@@ -23,12 +23,9 @@ from crossgaze.data.entities.archive import Entities
 from crossgaze.errors import InputError
 from crossgaze.evaluation.coverage import Annotated, annotated
 from crossgaze.vision.backbones.efficientnet_lite import EfficientNetLite
-from crossgaze.vision.objects.detector import ObjectDetector
-from crossgaze.vision.objects.losses import qualities
 from crossgaze.vision.objects.network import RegionNetwork
 from crossgaze.vision.objects.run import Run
 from crossgaze.vision.objects.samples import View, read_views, second_views
-from crossgaze.vision.objects.selection import fit_blend, fit_shared
 from crossgaze.vision.objects.taps import TapCache, Taps, cache_taps
 from crossgaze.vision.objects.targets import targets
 from crossgaze.vision.objects.train_config import TrainConfig
@@ -101,45 +98,6 @@ def train(
     while run.epoch < config.epochs + config.second:
         run.one_epoch(on_progress)
     return model.eval()
-
-
-def finish(config: TrainConfig, model: RegionNetwork) -> ObjectDetector:
-    """Fit what the choice needs on the dev photographs and put the parts together.
-
-    Args:
-        config: of the training.
-        model: what `train` gave.
-    """
-    _, words = read_split(config.flickr8k, config.entities, "train", config.least)
-    split, _ = read_split(config.flickr8k, config.entities, "dev")
-    detector = ObjectDetector(EfficientNetLite.pretrained(), model, words).to(config.device)
-    views = [View(image) for image in split.images]
-    pixels = read_views(views, config.flickr8k / "images", config.network.size)
-    place, stamp = config.out / "taps", views_stamp(views, config.network.size)
-    cache = cache_taps(detector.taps, pixels, len(views), place / "dev0", stamp=stamp)
-    other = None
-    if config.selection.mirror:
-        turned = [View(image, mirror=True) for image in split.images]
-        pixels = read_views(turned, config.flickr8k / "images", config.network.size)
-        stamp = views_stamp(turned, config.network.size)
-        other = cache_taps(detector.taps, pixels, len(views), place / "dev1", stamp=stamp)
-    device = torch.device(config.device)
-    wanted = targets(split.wanted, views, words)
-    boxes, things, known, truth = [], [], [], []
-    for row, target in enumerate(wanted):
-        with torch.inference_mode():
-            mirrored = None if other is None else other.batch([row], device)
-            found = detector.candidates(cache.batch([row], device), mirrored)
-            real = found.valid[0]
-            boxes.append(found.boxes[0][real].cpu())
-            things.append(target.boxes[: target.own])
-            truth.append(qualities(boxes[-1], target))
-            known.append(found.known[0][real].cpu())
-    half, most = (fit_shared(boxes, things, t) for t in (0.5, 0.7))
-    blend = fit_blend(torch.cat(known).clone(), torch.cat(truth).clone())
-    chosen = replace(config.selection, shared_50=half, shared_70=most, blend=blend)
-    detector.selection = chosen
-    return detector
 
 
 def standardise(model: RegionNetwork, maps: Sequence[Tensor]) -> None:
