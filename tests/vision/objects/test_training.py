@@ -83,6 +83,8 @@ def test_a_run_that_was_stopped_ends_where_one_that_was_not_does(
     assert all(np.isfinite(line["quality"]) for line in lines[2:])
     with pytest.raises(InputError, match="other settings"):
         train(replace(other, rate=0.5))
+    chosen = replace(other, selection=replace(other.selection, weights=(1.0, 0.0, 0.0)))
+    assert train(chosen).state_dict().keys()  # the choice is made after training
 
 
 def test_the_stages_learn_one_after_the_other(config):

@@ -95,9 +95,12 @@ class Run:
             self.rates.load_state_dict(state["rates"])
 
     def settings(self) -> str:
-        """Return what a run that goes on must agree in; where things lie is not part of it."""
-        found = to_dict(self.config)
-        kept = {key: found[key] for key in found if key not in ("flickr8k", "entities", "out")}
+        """Return what a run that goes on must agree in.
+
+        Neither where things lie nor the choice of regions, which is made after training.
+        """
+        found, other = to_dict(self.config), ("flickr8k", "entities", "out", "selection")
+        kept = {key: found[key] for key in found if key not in other}
         return json.dumps(kept, sort_keys=True)
 
     def save(self) -> None:
