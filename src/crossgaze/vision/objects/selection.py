@@ -38,7 +38,7 @@ class SelectionConfig:
     """
 
     count: int = 36
-    weights: tuple[float, float, float] = (1.0, 0.07, 0.15)
+    weights: tuple[float, float, float] = (1.0, 0.1, 0.2)
     shared_50: tuple[float, float] = (0.55, 0.08)
     shared_70: tuple[float, float] = (0.72, 0.06)
     blend: tuple[tuple[float, ...], ...] = (
