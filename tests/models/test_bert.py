@@ -206,6 +206,31 @@ def test_a_frozen_bert_has_no_gradients_no_parameters_and_no_dropout(config):
     assert not any(part.requires_grad for part in encoder.bert.parameters())
 
 
+def test_dropout_is_of_berts_features_and_only_in_training(config):
+    torch.manual_seed(0)
+    encoder = BertText(64, replace(config, dropout=0.5)).eval()
+    ids, lengths = ready(["a dog runs"], encoder)
+    plain = encoder(ids, lengths)
+    hidden = encoder.hidden(ids, lengths)[0]  # (n, hidden)
+    assert torch.equal(encoder(ids, lengths), plain)
+    shown = encoder.train()(ids, lengths)[0]  # (n, 64)
+    # 64 sums of `hidden` products tell which of them were there: each is 0 or twice itself.
+    found = torch.linalg.lstsq(encoder.project.weight, (shown - encoder.project.bias).T).solution.T
+    kept = found.abs() > 1e-4
+    assert torch.allclose(found, torch.where(kept, 2 * hidden, 0.0), atol=1e-4)
+    assert 0 < int(kept.sum()) < kept.numel()
+
+
+def test_a_sentence_is_the_mean_of_its_real_pieces(config):
+    encoder = BertText(4, config)
+    ids, lengths = ready(["a dog runs", "red"], encoder)
+    features = encoder(ids, lengths).detach() + 1.0  # not zero past the real ones either
+    found = encoder.whole(features, lengths)
+    for row, part, count in zip(found, features, lengths.tolist(), strict=True):
+        wanted = sum(part[place] for place in range(count)) / count
+        assert torch.allclose(row, wanted, atol=1e-6)
+
+
 def test_a_free_bert_is_trained_and_saved_with_the_model(config):
     encoder = BertText(4, replace(config, frozen=False)).train()
     assert encoder.bert.training

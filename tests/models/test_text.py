@@ -36,6 +36,19 @@ def padded(rows, filler=0, width=None):
     )
 
 
+def test_dropout_is_of_the_words_and_only_in_training():
+    config = TextConfig(word_size=2, dropout=0.5)
+    encoder, whole = build(config), build(TextConfig(word_size=2))
+    ids, lengths = padded(IDS)
+    assert torch.equal(encoder.eval()(ids, lengths), whole(ids, lengths))
+    seen = set()
+    for seed in range(50):
+        torch.manual_seed(seed)
+        seen.add(tuple(encoder.train()(ids[2:3], lengths[2:3]).flatten().tolist()))
+    # One word of two numbers, each 0 or twice itself: four outcomes.
+    assert len(seen) == 4
+
+
 def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 

@@ -70,7 +70,7 @@ def test_stores_of_two_widths_are_refused(stores, tmp_path):
 def captions(stores):
     regions = ImageRegions(stores[:1], [[f"{n:03}.jpg" for n in range(6)]])
     rows = [[1, *range(5, 5 + n % 4), 2] for n in range(23)]
-    return CaptionSet(Sentences(rows), np.arange(23) % 6, regions, ("",) * 23)
+    return CaptionSet(Sentences(rows), np.arange(23) % 6, regions, ("",) * 23, None)
 
 
 def test_an_epoch_is_every_caption_once_in_batches_of_like_size(captions):

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 import torch
 
+from crossgaze.data.text.words import caption_words
 from crossgaze.training.constraints import constraint_terms, encode_swaps
 from crossgaze.training.losses import Hardest, LossConfig, make_loss
 from crossgaze.training.prepare import prepare
 from crossgaze.training.step import Step
+from model_parts import save_bert
 from training_parts import settings, write_world
 
 
@@ -51,6 +53,20 @@ def test_a_companion_adds_its_mean_and_learns_what_was_written(world):
     wanted = 0.5 * ready.companion.loss(images.features, images.counts, read.ids, read.lengths)
     assert float(told["captions"]) == pytest.approx(wanted.item(), rel=1e-5)
     assert objective.item() == pytest.approx(float(told["ranking"] + told["captions"]), rel=1e-6)
+
+
+def test_a_companion_of_a_bert_reads_words_of_its_own(world, tmp_path):
+    save_bert(tmp_path)
+    text = {"kind": "bert", "bert": str(tmp_path)}
+    config = settings(world, "vsrn", companion={"hidden": 8, "word_size": 4})
+    config = replace(config, model={**config.model, "text": text})
+    ready = prepare(config)
+    batch = ready.train.read(np.arange(6))
+    assert not torch.equal(batch.ids, batch.written)
+    said = [ready.companion.vocabulary.decode(row.tolist()) for row in batch.written]
+    assert said == [caption_words(text) for text in ready.train.texts[:6]]
+    _, told = Step(config, ready.model, ready.companion)(batch, make_loss(LossConfig()))
+    assert float(told["captions"]) > 0
 
 
 @pytest.mark.parametrize("family", ["scan", "bfan"])

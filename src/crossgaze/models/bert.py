@@ -69,7 +69,7 @@ class BertText(TextEncoder):
         if cache_captions < 0:
             raise InputError(f"cache_captions: is {cache_captions}, wanted 0 or more")
         self.vocabulary = None
-        self.size, self.frozen = size, config.frozen
+        self.size, self.frozen, self.dropout = size, config.frozen, config.dropout
         self.cache_dtype = cache_dtype
         model, self.tokenizer = _load(config.bert)
         self.most_tokens = int(model.config.max_position_embeddings)
@@ -126,8 +126,17 @@ class BertText(TextEncoder):
         """Map (N, n) numbers to E, (N, n, size), zero past the real ones."""
         hidden = self._kept(ids, lengths) if self.frozen else self.hidden(ids, lengths)
         mask = real(lengths, ids.shape[1])
+        hidden = nn.functional.dropout(hidden, self.dropout, self.training)
         features: Tensor = self.project(hidden)  # (N, n, size)
         return features.masked_fill(~mask[..., None], 0.0)
+
+    def whole(self, features: Tensor, lengths: Tensor) -> Tensor:
+        """Return one feature a sentence, (N, size): the mean, as MiniLM was trained to be read.
+
+        No piece comes after the others here: each has read them all.
+        """
+        mask = real(lengths, features.shape[1])[..., None]
+        return features.masked_fill(~mask, 0.0).sum(1) / lengths[:, None]
 
     def hidden(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """Run BERT: (N, n) numbers to its last layer, (N, n, hidden); rows past the real: anything.

@@ -12,11 +12,18 @@ from pathlib import Path
 
 from torch import Tensor, nn
 
+from crossgaze.data.text.vocabulary import Vocabulary
 from crossgaze.models.encoded import Encoded
 
 
 class Companion(nn.Module, ABC):
-    """A module with losses of its own over what a model made of a batch."""
+    """A module with losses of its own over what a model made of a batch.
+
+    Args:
+        vocabulary: in whose numbers it reads sentences; the model's own where that has one.
+    """
+
+    vocabulary: Vocabulary
 
     @abstractmethod
     def terms(self, images: Encoded, ids: Tensor, lengths: Tensor) -> dict[str, Tensor]:
@@ -24,7 +31,8 @@ class Companion(nn.Module, ABC):
 
         Args:
             images: N images as the model encoded them.
-            ids: (N, n) the words of each image's sentence, as they were written.
+            ids: (N, n) the words of each image's sentence, as they were written, in the numbers of
+                its vocabulary.
             lengths: (N,) how many words are real.
         """
 

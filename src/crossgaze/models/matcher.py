@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy.typing as npt
 from torch import Tensor
 
+from crossgaze.data.text.vocabulary import Vocabulary
 from crossgaze.errors import InputError
 from crossgaze.models.base import Model
 from crossgaze.models.companion import Companion
@@ -117,8 +118,17 @@ class Matcher(Model):
 
     # Training ---------------------------------------------------------------------------------
 
-    def make_companion(self, config: Any) -> Companion:  # noqa: ANN401 (a `companion_type`)
-        """Return what learns along with this model, of its `companion_type`."""
+    def make_companion(
+        self,
+        config: Any,  # noqa: ANN401 (a `companion_type`)
+        vocabulary: Vocabulary,
+    ) -> Companion:
+        """Return what learns along with this model, of its `companion_type`.
+
+        Args:
+            config: what it is.
+            vocabulary: in whose numbers it reads the sentences.
+        """
         raise InputError(f"{self.family}: nothing is trained along with it")
 
 

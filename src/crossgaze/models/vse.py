@@ -8,7 +8,7 @@ region features; a sentence is the GRU's state at its last real word.
 | --- | --- | --- |
 | phi(i), feature of an image | mean over `regions` | (N, d) |
 | W_f' phi(i) | `Vse.regions` | (N, D) |
-| psi(c), state at the last word | `last_word(...)` | (N, D) |
+| psi(c), state at the last word | `text.whole(...)` | (N, D) |
 | f(i), g(c) of length 1 | `Encoded.vectors` | (N, D) |
 | s(i, c) = f(i) . g(c) | `Vse.similarity` | (images, texts) |
 """
@@ -24,7 +24,7 @@ from crossgaze.models.encoded import Attention, Encoded, real
 from crossgaze.models.matcher import Matcher, require_pairs
 from crossgaze.models.norms import l2norm
 from crossgaze.models.regions import EncoderConfig, RegionProjection
-from crossgaze.models.text import TextConfig, build_text, last_word
+from crossgaze.models.text import TextConfig, build_text
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,11 @@ class Vse(Matcher):
         return Encoded(vectors=vectors, fragments=None, counts=counts)
 
     def _encode_words(self, ids: Tensor, lengths: Tensor) -> Encoded:
-        """Read (N, n) word numbers and keep the state at the last real word, (N, D)."""
-        g = last_word(self.text(ids, lengths), lengths)  # (N, D)
+        """Read (N, n) word numbers and keep the state at the last real word, (N, D).
+
+        With a BERT, which has no last state, the mean of its words.
+        """
+        g = self.text.whole(self.text(ids, lengths), lengths)  # (N, D)
         vectors = l2norm(g) if self.config.normalize_texts else g
         vectors = vectors.abs() if self.config.absolute else vectors
         return Encoded(vectors=vectors, fragments=None, counts=lengths)

@@ -238,18 +238,16 @@ class Vsrn(Matcher):
 
     def _encode_words(self, ids: Tensor, lengths: Tensor) -> Encoded:
         """Return C of section 3.4: the text encoder's state at each last real word."""
-        vectors = last_word(self.text(ids, lengths), lengths)
+        vectors = self.text.whole(self.text(ids, lengths), lengths)
         if self.config.normalize_texts:
             vectors = l2norm(vectors)
         if self.config.absolute:
             vectors = vectors.abs()
         return Encoded(vectors=vectors, fragments=None, counts=lengths)
 
-    def make_companion(self, config: CaptionerConfig) -> Captioner:
-        """Return the caption generator of eq. 9, which reads this model's V* and words."""
-        if self.vocabulary is None:
-            raise InputError("companion: captions are written in words, wanted a gru or lstm text")
-        return Captioner(replace(config, size=self.config.size), self.vocabulary)
+    def make_companion(self, config: CaptionerConfig, vocabulary: Vocabulary) -> Captioner:
+        """Return the caption generator of eq. 9, which reads this model's V*."""
+        return Captioner(replace(config, size=self.config.size), vocabulary)
 
     def attention(self, images: Encoded, texts: Encoded) -> Attention:
         """Section 4.5: s_i = lambda (k - r_i)^2, how much each region agrees with its image.

@@ -123,8 +123,9 @@ class Batch:
         regions: (n, k, d) features of each caption's image.
         counts: (n,) how many regions are real.
         ids: (n, width) words as the model is shown them; `width` is the whole batch's longest.
-        written: (n, width) words as they were written.
         lengths: (n,) how many words are real.
+        written: (n, other width) words as they were written, in the companion's numbers.
+        written_lengths: (n,) how many of them are real.
         owners: (N,) the image number of every caption of the whole batch, rank 0's first.
         all_lengths: (N,) how many words they have.
         sizes: n of every rank.
@@ -136,8 +137,9 @@ class Batch:
     regions: Tensor
     counts: Tensor
     ids: Tensor
-    written: Tensor
     lengths: Tensor
+    written: Tensor
+    written_lengths: Tensor
     owners: Tensor
     all_lengths: Tensor
     sizes: tuple[int, ...]
@@ -163,12 +165,14 @@ class CaptionSet:
         owners: (M,) the image number of each caption.
         regions: the images' regions.
         texts: the captions as they were written.
+        written: their words in the numbers of what learns along, where those are others.
     """
 
     sentences: Sentences
     owners: Ints
     regions: ImageRegions
     texts: tuple[str, ...]
+    written: Sentences | None
 
     def steps(self, batch: int) -> int:
         """Return how many batches an epoch has."""
@@ -192,13 +196,16 @@ class CaptionSet:
         lengths = self.sentences.lengths[captions]
         features, counts = self.regions.gather(self.owners[mine])
         ids = self.sentences.padded(mine, int(lengths.max()))
+        written = self.written or self.sentences
+        longest = int(written.lengths[captions].max())
         return Batch(
             captions=torch.from_numpy(mine),
             regions=features,
             counts=counts,
             ids=ids,
-            written=ids,
             lengths=torch.from_numpy(self.sentences.lengths[mine]),
+            written=written.padded(mine, longest),
+            written_lengths=torch.from_numpy(written.lengths[mine]),
             owners=torch.from_numpy(self.owners[captions]),
             all_lengths=torch.from_numpy(lengths),
             sizes=tuple(len(part) for part in parts),

@@ -100,7 +100,10 @@ def prepare(config: TrainConfig, *, remember: bool = True) -> Prepared:
     seed_everything(config.seed)
     model = make_model(config, train.captions, width)
     wanted = config.companion_config()
-    companion = None if wanted is None else model.make_companion(wanted)
+    companion = None
+    if wanted is not None:
+        words = model.text.vocabulary or build_vocabulary(config, train.captions)
+        companion = model.make_companion(wanted, words)
     require_droppable(config, model)
     held = config.data.in_memory
     sets, rows = [], []
@@ -115,7 +118,10 @@ def prepare(config: TrainConfig, *, remember: bool = True) -> Prepared:
             notes += (f"{left:,} captions without a word are left out",)
         texts = tuple(captions[number] for number in kept)
         sentences = Sentences([read[number] for number in kept])
-        sets.append(CaptionSet(sentences, part.owners[kept], regions, texts))
+        written = None  # the model's own numbers
+        if companion is not None and model.text.vocabulary is None:
+            written = Sentences([companion.vocabulary.encode(text) for text in texts])
+        sets.append(CaptionSet(sentences, part.owners[kept], regions, texts, written))
         rows += read
     if remember:
         model.text.remember([row for row in rows if row])
@@ -208,8 +214,11 @@ def make_vocabulary(
     texts: Sequence[str],
 ) -> Vocabulary | None:
     """Return the recipe's vocabulary file or the words of the training texts; None for a BERT."""
-    if wanted.text.kind == "bert":
-        return None
+    return None if wanted.text.kind == "bert" else build_vocabulary(config, texts)
+
+
+def build_vocabulary(config: TrainConfig, texts: Sequence[str]) -> Vocabulary:
+    """Return the recipe's vocabulary file or the words of the training texts."""
     path = config.data.vocabulary
     return Vocabulary.load(path) if path else Vocabulary.build(texts, config.data.min_count)
 

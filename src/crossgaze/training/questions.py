@@ -201,6 +201,7 @@ def _asked(part: QuestionSet, model: Answerer, store: RegionStore, config: DataC
         owners=np.array([places[q.image] for q in part.questions], np.int64),
         regions=ImageRegions([store], [part.images], in_memory=config.in_memory),
         texts=tuple(question.text for question in part.questions),
+        written=None,
         labels=np.array([classes.get(q.answer or "", -1) for q in part.questions], np.int64),
         questions=part.questions,
         metric=metric_of(part),

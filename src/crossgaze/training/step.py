@@ -94,7 +94,7 @@ class Step(nn.Module):
         if self.companion is None:
             return {}
         with autocast(self.config.precision, batch.ids.device):
-            terms = self.companion.terms(images, batch.written, batch.lengths)
+            terms = self.companion.terms(images, batch.written, batch.written_lengths)
         return {name: share_of(batch) * term for name, term in terms.items()}
 
     def _every(self, texts: Encoded, batch: Batch) -> Encoded:
