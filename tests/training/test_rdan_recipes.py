@@ -33,7 +33,9 @@ def test_a_recipe_loads_and_its_head_launches_it(path):
 
 @pytest.mark.parametrize("changed", ["model.steps=1", "model.steps=3", "model.reads=question"])
 def test_the_other_rows_are_overrides(changed):
-    load_recipe(TrainConfig, ROOT / "recipes" / "rdan-daquar.yaml", [changed])
+    found = load_recipe(TrainConfig, ROOT / "recipes" / "rdan-daquar.yaml", [changed])
+    key, value = changed.removeprefix("model.").split("=")
+    assert str(getattr(found.model_config(8), key)) == value
 
 
 def test_what_is_trained_on_daquar_can_ship():
