@@ -15,7 +15,7 @@ from crossgaze.errors import InputError
 from crossgaze.models.pretrained import load_answerer
 from crossgaze.models.rdan import RDan, RDanConfig
 from crossgaze.models.text import TextConfig
-from model_parts import draw
+from model_parts import draw, scrambled
 
 WIDTH, SIZE, WORD = 5, 4, 3
 QUESTIONS = ["what is it?", "how many red cats sit on a mat?", "why?"]
@@ -30,11 +30,7 @@ SMALL = RDanConfig(
 
 
 def make(config=SMALL):
-    torch.manual_seed(3)
-    model = RDan(config, VOCABULARY).double().eval()
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.6)
-    return model
+    return scrambled(lambda: RDan(config, VOCABULARY), seed=3)
 
 
 # The paper in plain loops, over numbers: nothing of the model but its parameters is used.
