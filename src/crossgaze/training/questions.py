@@ -77,7 +77,8 @@ def prepare_questions(config: TrainConfig, *, remember: bool = True) -> Prepared
     require_droppable(config, model)
     sets = [_asked(part, model, store, config.data) for part in (train, dev)]
     if remember:
-        model.text.remember([row for part in sets for row in part.sentences.rows()])
+        rows = [row for part in sets for row in part.sentences.rows()]
+        model.text.remember(rows, config.data.kept_words)
     fingerprint = _fingerprint(train, dev, answers, store)
     origin = {"regions": dict(store.head.made_by), "questions": train.name}
     return Prepared(
