@@ -44,7 +44,18 @@ class Entry:
 
 NUMBERS = ("uid", "bytes", "modified", "taken", "width", "height")
 TEXTS = ("key", "source", "digest")
-COLUMNS = ("uid", "key", "source", "bytes", "modified", "taken", "digest", "width", "height", "tags")
+COLUMNS = (
+    "uid",
+    "key",
+    "source",
+    "bytes",
+    "modified",
+    "taken",
+    "digest",
+    "width",
+    "height",
+    "tags",
+)
 
 
 def to_row(entry: Entry) -> dict[str, Any]:

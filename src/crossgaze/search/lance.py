@@ -202,9 +202,7 @@ class LanceEngine:
             query = query.where(where) if where else query
             for batch in query.to_batches(PART):
                 columns = {name: batch[name].to_pylist() for name in COLUMNS}
-                rows = [
-                    {name: columns[name][row] for name in COLUMNS} for row in range(len(batch))
-                ]
+                rows = [{name: columns[name][row] for name in COLUMNS} for row in range(len(batch))]
                 found = np.empty((len(batch), 0), np.float32)
                 if vectors:
                     found = batch["vector"].flatten().to_numpy().reshape(-1, self.width)
