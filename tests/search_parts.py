@@ -1,4 +1,4 @@
-"""What the tests of search need: small models, a source of regions without a network, photographs."""
+"""What the tests of search need: small models, regions without a network, photographs."""
 
 import zlib
 from pathlib import Path

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from crossgaze.models.checkpoints import import_checkpoint
     from crossgaze.models.pretrained import load
+    from crossgaze.search.index import Index
 
 __version__ = "0.1.0"
-__all__ = ["import_checkpoint", "load"]
+__all__ = ["Index", "import_checkpoint", "load"]
 
 _HOMES = {
+    "Index": "crossgaze.search.index",
     "import_checkpoint": "crossgaze.models.checkpoints",
     "load": "crossgaze.models.pretrained",
 }

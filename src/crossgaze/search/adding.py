@@ -102,7 +102,8 @@ def _plan(
     index: Index, listing: PhotoList, root: str, tags: tuple[str, ...], *, whole: bool
 ) -> _Plan:
     """Compare a folder with the index."""
-    plan, known = _Plan(), {}
+    plan = _Plan()
+    known: dict[str, Entry] = {}
     prefix = root.rstrip("/") + "/"
     for part in index.tables.photos.every():
         known |= {entry.key: entry for entry in part if entry.key.startswith(prefix)}
@@ -247,7 +248,7 @@ class _Adding:
         return self._uid
 
     def _entries(self, groups: Sequence[Group], uid: int) -> list[Entry]:
-        entries = []
+        entries: list[Entry] = []
         for group in groups:
             for name, stamp, size in zip(group.names, group.stamps, group.sizes, strict=True):
                 path = str(self.root / name)

@@ -92,9 +92,9 @@ class KeptRegions:
         sure = self.store.field("confidence")
         confidence = np.zeros(count) if sure is None else sure[row, real]
         return tuple(
-            Region(tuple(map(float, box)), noun, attribute, float(how))
-            for box, noun, attribute, how in zip(
-                boxes[row, real], nouns, attributes, confidence, strict=True
+            Region((x1, y1, x2, y2), noun, attribute, float(how))
+            for (x1, y1, x2, y2), noun, attribute, how in zip(
+                boxes[row, real].tolist(), nouns, attributes, confidence, strict=True
             )
         )
 

@@ -46,6 +46,7 @@ class LanceEngine:
     ) -> None:
         self.folder, self.name, self.width, self.exact = Path(folder), name, width, exact
         self._mirror: MemoryEngine | None = None
+        self._table: Any
         try:
             import lancedb
         except ImportError:

@@ -19,8 +19,15 @@ import numpy as np
 
 from crossgaze.errors import InputError, MissingExtraError
 from crossgaze.search.engine import Uids, Vectors, best, check_vectors
-from crossgaze.search.entries import COLUMNS, LONGEST_KEY, LONGEST_TAGS, NUMBERS, Entry
-from crossgaze.search.entries import from_row, to_row
+from crossgaze.search.entries import (
+    COLUMNS,
+    LONGEST_KEY,
+    LONGEST_TAGS,
+    NUMBERS,
+    Entry,
+    from_row,
+    to_row,
+)
 from crossgaze.search.filters import Where
 
 PART = 1000  # rows sent or read at a time
@@ -72,7 +79,13 @@ class MilvusEngine:
         how = {"M": 16, "efConstruction": 200}
         index.add_index("vector", index_type="HNSW", metric_type="IP", params=how)
         if self._client.has_collection(self.name):
-            raise InputError(f"{self.uri}: collection {self.name!r} is there, wanted a new name")
+            # Left by an index that was being made in the same folder when its process ended.
+            left = _folder_of(self._client.describe_collection(self.name).get("description", ""))
+            if left is None or left != _folder_of(note):
+                raise InputError(
+                    f"{self.uri}: the collection {self.name!r} is there already, take another name"
+                )
+            self._client.drop_collection(self.name)
         self._client.create_collection(
             self.name, schema=schema, index_params=index, consistency_level="Strong"
         )
@@ -235,10 +248,10 @@ def explained(uri: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError:
-        raise MissingExtraError("Milvus Lite's file", "milvus-lite", "search") from None
+        raise MissingExtraError("Milvus Lite's file", "milvus-lite", "milvus-lite") from None
     except MilvusException as error:
         if "milvus-lite" in str(error) and "required" in str(error):
-            raise MissingExtraError("Milvus Lite's file", "milvus-lite", "search") from None
+            raise MissingExtraError("Milvus Lite's file", "milvus-lite", "milvus-lite") from None
         said = " ".join(str(error.message or error).split())
         raise InputError(f"{uri}: Milvus says: {said[:300]}") from error
 
@@ -260,6 +273,15 @@ def read_note(uri: str, name: str) -> dict[str, Any]:
         raise InputError(f"{uri}: collection {name!r} was not made by crossgaze") from None
     finally:
         client.close()
+
+
+def _folder_of(note: str) -> object:
+    """Return the folder that a collection's description names."""
+    try:
+        found = json.loads(note)
+    except ValueError:
+        return None
+    return found.get("folder") if isinstance(found, dict) else None
 
 
 def pushed(where: Where) -> str:

@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,8 @@ class Embedder:
         """Put members side by side: the product of the joined is the mean of their products."""
         vectors = [side.vectors for side in sides if side.vectors is not None]
         joined = torch.cat(vectors, 1) / len(vectors) ** 0.5
-        return joined.float().cpu().numpy()
+        found: Vectors = joined.float().cpu().numpy()
+        return found
 
 
 class Reranker:
@@ -129,8 +131,9 @@ class Reranker:
                 )
         self.region_width: int = self.members[0].config.region_width
         sides = [self._probe(member) for member in self.members]
-        ends = np.cumsum([0, *(side.fragments.shape[2] for side in sides if _has(side))]).tolist()
-        self.columns = [slice(*pair) for pair in zip(ends, ends[1:], strict=False)]
+        widths = [side.fragments.shape[2] for side in sides if side.fragments is not None]
+        ends = np.cumsum([0, *widths]).tolist()
+        self.columns = [slice(*pair) for pair in pairwise(ends)]
         self.width = int(ends[-1])
         # One row in front of the regions', where a model also compares vectors of whole images.
         self.extra = int(any(side.vectors is not None for side in sides))
@@ -204,10 +207,6 @@ class Reranker:
         if found.weights is None:
             return words, np.zeros((len(words), count), np.float32)
         return words, found.weights[0].mean(0)[:, :count].float().cpu().numpy()
-
-
-def _has(side: Encoded) -> bool:
-    return side.fragments is not None
 
 
 def unknown_words(members: Sequence[Matcher], text: str) -> tuple[tuple[str, ...], bool]:

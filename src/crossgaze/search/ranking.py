@@ -127,7 +127,7 @@ def find_like(
     (vector,) = index.embedder.images(regions, counts)
     # Vectors need not have length 1, and what is like a picture is so by direction.
     uids, _ = index.tables.photos.search(vector, max(k, candidates or CANDIDATES), where)
-    uids, scores = best(_cosines(index.tables.photos.vectors(uids), vector), uids, k)
+    uids, scores = best(_cosines(index.tables.photos.vectors(uids.tolist()), vector), uids, k)
     hits = _hits(index, uids, scores)
     clock.lap("photographs")
     sentences = _sentences(index, vector, regions, counts, k, candidates or SENTENCES)
