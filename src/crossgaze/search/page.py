@@ -27,6 +27,11 @@ SHOWN = 3  # words whose regions are outlined without hovering
 LIT = 4  # regions that a hovered word lights
 MARKS = ("<start>", "<end>", "<pad>", "<unk>", "[CLS]", "[SEP]", "[UNK]")
 
+# Words that say nothing by where they look; they are outlined only when hovered.
+SMALL = frozenset(
+    "a an the of in on at by to and or with is are be for from it its his her their as".split()
+)
+
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #5b6470; --page: #f6f7f9;
   --card: #fff; --line: #d9dee5; --lit: #e69f00; }
@@ -36,7 +41,8 @@ STYLE = """
 body { margin: 0; padding: 2rem clamp(1rem, 4vw, 3rem); background: var(--page);
   color: var(--ink); font: 16px/1.5 system-ui, sans-serif; }
 h1 { font-size: 1.5rem; margin: 0; } p { color: var(--soft); margin: .25rem 0 1rem; }
-main { display: grid; gap: 1.25rem; grid-template-columns: repeat(auto-fill, minmax(19rem, 1fr)); }
+main { display: grid; gap: 1.25rem; grid-template-columns: repeat(auto-fill, minmax(19rem, 1fr));
+  align-items: start; }
 article { background: var(--card); border: 1px solid var(--line); border-radius: .6rem;
   overflow: hidden; }
 figure { margin: 0; position: relative; line-height: 0; background: #0003; }
@@ -45,7 +51,7 @@ figure img { width: 100%; height: auto; }
   pointer-events: none; }
 .box b { position: absolute; left: 0; top: 0; background: var(--lit); color: #000;
   font: 600 .75rem system-ui, sans-serif; padding: 0 .3rem; }
-.hover { display: none; box-shadow: 0 0 0 2000px #0006; clip-path: inset(-2px); border-width: 3px; }
+.hover { display: none; background: #f0b42959; }
 .text { padding: .6rem .8rem .8rem; } .text small { color: var(--soft); overflow-wrap: anywhere; }
 button { font: inherit; font-size: .85rem; margin: .3rem .2rem 0 0; padding: .05rem .5rem;
   border: 1px solid var(--line); border-radius: 1rem; background: none; color: inherit; }
@@ -71,10 +77,9 @@ def write_page(index: Index, found: Found, path: str | Path) -> None:
 
 def page(index: Index, found: Found) -> str:
     """Return an answer as HTML."""
-    by_text = found.stages != "vectors only" or not found.sentences
     cards, words = [], 0
     for hit in found.hits:
-        looks = _looks(index, found, hit) if by_text else []
+        looks = _looks(index, found, hit)
         words = max(words, len(looks))
         cards.append(_card(hit, looks))
     rules = "".join(
@@ -103,7 +108,7 @@ def page(index: Index, found: Found) -> str:
 
 def _looks(index: Index, found: Found, hit: Hit) -> list[Look]:
     """Return where the words of a sentence looked; none for a picture."""
-    if Path(found.query).is_file() or index.reranker is None:
+    if found.picture or index.reranker is None:
         return []
     looks = index.look(found.query, hit)
     return [one for one in looks if one.word not in MARKS and any(s.isalnum() for s in one.word)]
@@ -113,7 +118,7 @@ def _card(hit: Hit, looks: list[Look]) -> str:
     # The words that looked most decidedly somewhere, each region once.
     shown: dict[int, str] = {}
     for look in sorted(looks, key=lambda one: -max(one.weights)):
-        if len(shown) < SHOWN:
+        if len(shown) < SHOWN and look.word not in SMALL:
             shown.setdefault(look.strongest, look.word)
     boxes = [_box(hit, region, "shown", label) for region, label in shown.items()]
     chips = []

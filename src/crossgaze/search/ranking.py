@@ -79,7 +79,7 @@ def find_photos(
     clock.lap("read")
     return Found(
         query,
-        hits,
+        hits=hits,
         stages=stages,
         looked_at=looked_at,
         total=total,
@@ -127,6 +127,7 @@ def find_like(
     (vector,) = index.embedder.images(regions, counts)
     # Vectors need not have length 1, and what is like a picture is so by direction.
     uids, _ = index.tables.photos.search(vector, max(k, candidates or CANDIDATES), where)
+    looked_at = len(uids)
     uids, scores = best(_cosines(index.tables.photos.vectors(uids.tolist()), vector), uids, k)
     hits = _hits(index, uids, scores)
     clock.lap("photographs")
@@ -134,10 +135,11 @@ def find_like(
     clock.lap("sentences")
     return Found(
         str(picture) if isinstance(picture, str | Path) else PICTURE,
-        hits,
-        sentences,
+        picture=True,
+        hits=hits,
+        sentences=sentences,
         stages="vectors only",
-        looked_at=len(uids),
+        looked_at=looked_at,
         total=total,
         notes=_notes(index, k, total, len(hits), where, ()) if total else (),
         milliseconds=clock.taken,
@@ -274,6 +276,6 @@ def _notes(
         notes.append(f"words that the model does not know: {', '.join(unknown)}")
     if k > total:
         notes.append(f"{k} photographs were asked for, the index holds {total}")
-    elif found < k and where:
+    if found < min(k, total) and where:
         notes.append(f"{found} photographs pass the filter, {k} were asked for")
     return tuple(notes)

@@ -65,6 +65,7 @@ class Found:
 
     Args:
         query: the sentence, or the picture's name.
+        picture: whether it was a picture.
         hits: photographs, best first.
         sentences: for a picture, the best sentences of the index.
         stages: "two stages", "exhaustive" or "vectors only".
@@ -76,6 +77,7 @@ class Found:
     """
 
     query: str
+    picture: bool = False
     hits: tuple[Hit, ...] = ()
     sentences: tuple[SentenceHit, ...] = ()
     stages: str = "two stages"
