@@ -73,7 +73,7 @@ class Where:
             None if until is None else _seconds("until", until, end=True),
             None if larger is None else parse_bytes("larger", larger),
             None if smaller is None else parse_bytes("smaller", smaller),
-            tuple(tags),
+            clean_tags(tags),
         )
 
     def __bool__(self) -> bool:

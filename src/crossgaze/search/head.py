@@ -80,7 +80,7 @@ def read_head(folder: Path) -> Head:
     try:
         raw = json.loads(path.read_text("utf-8"))
         found, version, by = raw.pop("format"), raw.pop("version"), raw.get("crossgaze")
-    except (ValueError, KeyError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FileFormatError(path, f"does not read as an index's head: {error!r}") from None
     if found != FORMAT:
         raise FileFormatError(path, f"format is {found!r}, wanted {FORMAT!r}")

@@ -156,14 +156,11 @@ class LanceEngine:
 
     def make_index(self) -> None:
         """Make the approximate index of all vectors there are."""
+        from lancedb.index import HnswSq
+
         partitions = max(round(len(self) ** 0.5 / 4), 1)
-        self._table.create_index(
-            metric="dot",
-            vector_column_name="vector",
-            index_type="IVF_HNSW_SQ",
-            num_partitions=partitions,
-            replace=True,
-        )
+        how = HnswSq(distance_type="dot", num_partitions=partitions)
+        self._table.create_index("vector", config=how, replace=True)
 
     def refresh(self) -> None:
         """See the latest commit."""

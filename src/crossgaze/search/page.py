@@ -29,7 +29,10 @@ MARKS = ("<start>", "<end>", "<pad>", "<unk>", "[CLS]", "[SEP]", "[UNK]")
 
 # Words that say nothing by where they look; they are outlined only when hovered.
 SMALL = frozenset(
-    "a an the of in on at by to and or with is are be for from it its his her their as".split()
+    (
+        *("a", "an", "the", "of", "in", "on", "at", "by", "to", "and", "or", "with", "is", "are"),
+        *("be", "for", "from", "it", "its", "his", "her", "their", "as"),
+    )
 )
 
 STYLE = """
