@@ -10,6 +10,7 @@ An index is a folder of
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -91,6 +92,12 @@ def read_head(folder: Path) -> Head:
             f"version {VERSION}: index the photographs again into a new folder",
         )
     return build(Head, raw, source=str(path))
+
+
+def clear_leftovers(folder: Path) -> None:
+    """Remove what is left in `folder` of an index that was never finished; see `require_new`."""
+    for left in [*folder.glob("regions-*"), folder / "database", folder / "milvus.db"]:
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def require_new(folder: Path) -> None:

@@ -21,7 +21,7 @@ from crossgaze.models.matcher import Matcher
 from crossgaze.search.defaults import default_embedder, default_reranker
 from crossgaze.search.engines import Tables, find_folder, open_tables, parse_engine
 from crossgaze.search.filters import Where
-from crossgaze.search.head import FILE, Head, read_head, require_new, write_head
+from crossgaze.search.head import FILE, Head, clear_leftovers, read_head, require_new, write_head
 from crossgaze.search.kept import KeptRegions, copy_kept, open_writer
 from crossgaze.search.lance import EXACT
 from crossgaze.search.models import Embedder, Reranker, Stamp, load_model
@@ -123,8 +123,7 @@ class Index:
         )
         folder.mkdir(parents=True, exist_ok=True)
         with only_writer(folder, "this index"):
-            for left in [*folder.glob("regions-*"), folder / "database", folder / "milvus.db"]:
-                shutil.rmtree(left, ignore_errors=True)
+            clear_leftovers(folder)
             tables = open_tables(folder, head, create=True)
             extra = second.extra if second else 0
             open_writer(

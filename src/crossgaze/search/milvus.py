@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -37,6 +38,10 @@ LENGTHS = {"key": LONGEST_KEY, "source": LONGEST_KEY, "digest": 128, "tags": LON
 TOKEN = "CROSSGAZE_MILVUS_TOKEN"  # the environment's variable: a secret is no part of an index
 
 
+# How many engines of this process use a file: Milvus Lite serves one process at a time.
+_open: Counter[str] = Counter()
+
+
 class MilvusEngine:
     """A collection of Milvus.
 
@@ -54,7 +59,7 @@ class MilvusEngine:
         self, uri: str, name: str, width: int, *, create: bool = False, note: str = ""
     ) -> None:
         self.uri, self.name, self.width = uri, name, width
-        self._client = connect(uri)
+        self._client: Any = connect(uri)
         with self._explained():
             if create:
                 self._create(note)
@@ -217,8 +222,12 @@ class MilvusEngine:
             self._client.drop_collection(self.name)
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection, and Milvus Lite with the last one to its file."""
+        if self._client is None:
+            return
         self._client.close()
+        self._client = None
+        _release(self.uri)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -232,12 +241,26 @@ def connect(uri: str) -> Any:  # noqa: ANN401 (pymilvus's client, imported when 
         from pymilvus import MilvusClient
     except ImportError:
         raise MissingExtraError("an index in Milvus", "pymilvus", "search") from None
-    # It would log every error with its trace, and what becomes of it here is one line.
-    logging.getLogger("pymilvus").setLevel(logging.CRITICAL)
+    # They would log every error with its trace, and what becomes of it here is one line.
+    for name in ("pymilvus", "milvus_lite"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     with explained(uri):
-        if "://" not in uri:
-            return MilvusClient(uri)
-        return MilvusClient(uri, token=os.environ.get(TOKEN, ""), timeout=30)
+        if "://" in uri:
+            return MilvusClient(uri, token=os.environ.get(TOKEN, ""), timeout=30)
+        client = MilvusClient(uri)
+        _open[uri] += 1
+        return client
+
+
+def _release(uri: str) -> None:
+    """Let other processes have Milvus Lite's file once nothing here uses it."""
+    if "://" in uri:
+        return
+    _open[uri] -= 1
+    if _open[uri] <= 0:
+        from milvus_lite.server_manager import server_manager_instance
+
+        server_manager_instance.release_server(uri)
 
 
 @contextmanager
@@ -252,6 +275,11 @@ def explained(uri: str) -> Iterator[None]:
     except MilvusException as error:
         if "milvus-lite" in str(error) and "required" in str(error):
             raise MissingExtraError("Milvus Lite's file", "milvus-lite", "milvus-lite") from None
+        if "Open local milvus failed" in str(error):
+            raise InputError(
+                f"{uri}: cannot be opened; is another process using it? Milvus Lite serves one at "
+                "a time: wait for it, or move the index to a server"
+            ) from error
         said = " ".join(str(error.message or error).split())
         raise InputError(f"{uri}: Milvus says: {said[:300]}") from error
 

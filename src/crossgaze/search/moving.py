@@ -11,7 +11,7 @@ import numpy as np
 
 from crossgaze.files import only_writer, sync_folder
 from crossgaze.search.engines import find_folder, open_tables, parse_engine
-from crossgaze.search.head import read_head, require_new, write_head
+from crossgaze.search.head import clear_leftovers, read_head, require_new, write_head
 from crossgaze.search.kept import KeptRegions, copy_kept
 
 
@@ -44,6 +44,7 @@ def move_index(
     folder.mkdir(parents=True, exist_ok=True)
     counts = []
     with only_writer(source, "this index"), only_writer(folder, "this index"):
+        clear_leftovers(folder)
         have = open_tables(source, before)
         made = open_tables(folder, head, create=True)
         try:
