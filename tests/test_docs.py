@@ -16,10 +16,13 @@ from PIL import Image
 
 import entity_files
 import evaluation_parts
+import search_parts
 import training_parts
 from crossgaze.cli import VERBS, main, module_of, parse
 from crossgaze.data.regions.store import RegionStore
 from crossgaze.data.regions.writer import RegionWriter
+from crossgaze.models.scan import Scan, ScanConfig
+from crossgaze.models.vse import Vse, VseConfig
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -66,6 +69,9 @@ def data(tmp_path, monkeypatch):
         writer.append([image], np.ones((1, 2, 3)), boxes=boxes, sizes=np.array([[9, 9]]))
     evaluation_parts.write_store(tmp_path / "flickr8k-regions", ["42_a.jpg", "7_b.jpg"])
     evaluation_parts.model().save_pretrained(tmp_path / "my-scan")
+    for folder, made in (("my-embedder", Vse), ("my-reranker", Scan)):
+        config = {Vse: VseConfig, Scan: ScanConfig}[made](region_width=1792, size=8)
+        made(config, search_parts.WORDS).save_pretrained(tmp_path / folder)
     (tmp_path / "tiny").mkdir()
     training_parts.write_world(tmp_path / "tiny")
     return tmp_path
@@ -90,6 +96,9 @@ def test_python_code_runs(page, data):
         assert names["change"]["rsum"].value == 0
         assert len(names["quality"]) == 1
         assert "the paper's" in names["text"]
+    if page.name == "search.md":
+        assert names["report"].added == len(names["again"]) == len(names["like"].hits) == 1
+        assert [look.word for look in names["looks"]][1:-1] == ["a", "red", "dog"]
     if page.name == "training.md":
         assert names["summary"]["steps"] == 6
         assert (data / "runs" / "tiny" / "best" / "model.safetensors").is_file()
@@ -134,6 +143,7 @@ def test_the_pages_show_code_at_all():
         "models.md",
         "regions.md",
         "scoring.md",
+        "search.md",
         "training.md",
     }
 

@@ -23,7 +23,9 @@ from crossgaze.search.results import Region
 
 FIELDS = ("counts", "boxes", "sizes")
 BLOCK = 1024  # images copied at a time
-TOUCHED = 256 << 20  # bytes of the mapped file that are read before its pages are given back
+# Bytes read of the mapped file before its pages are given back; the system maps about three times
+# what is read, its neighbours with it.
+TOUCHED = 64 << 20
 
 
 class KeptRegions:
