@@ -499,9 +499,12 @@ def test_memory_of_mapped_pages_is_given_back(world, monkeypatch):
 
     index = create(world)
     index.add(world / "photos")
-    monkeypatch.setattr(kept, "TOUCHED", 1)
     first = index.search(QUERY, k=12).hits
+    monkeypatch.setattr(kept, "TOUCHED", 1)
     assert index.search(QUERY, k=12).hits == first
+    monkeypatch.setattr(kept, "MANY", 5)  # as if it were a scan
+    assert index.search(QUERY, k=12).hits == first
+    assert index.search(QUERY, k=12, exhaustive=True).hits == first
 
 
 def test_the_default_number_of_candidates_is_used(world, monkeypatch):

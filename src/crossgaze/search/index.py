@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,22 +15,24 @@ import numpy.typing as npt
 from crossgaze.config import build, to_dict
 from crossgaze.errors import FileFormatError, InputError
 from crossgaze.files import only_writer, sync_folder
-from crossgaze.models.ensemble import Ensemble
-from crossgaze.models.matcher import Matcher
 from crossgaze.search.defaults import default_embedder, default_reranker
 from crossgaze.search.engines import Tables, find_folder, open_tables, parse_engine
 from crossgaze.search.filters import Where
 from crossgaze.search.head import FILE, Head, clear_leftovers, read_head, require_new, write_head
-from crossgaze.search.kept import KeptRegions, copy_kept, open_writer
+from crossgaze.search.kept import KeptRegions, open_writer
 from crossgaze.search.lance import EXACT
-from crossgaze.search.models import Embedder, Reranker, Stamp, load_model
+from crossgaze.search.models import Embedder, Reranker, load_model
 from crossgaze.search.report import IndexReport
 from crossgaze.search.results import Found, Hit, Look
+from crossgaze.search.stamps import (
+    Model,
+    load_stamped,
+    made_by,
+    open_source,
+    require_same_source,
+)
 from crossgaze.vision.settings import ExtractConfig
 from crossgaze.vision.sources.base import RegionSource
-from crossgaze.vision.sources.making import find_device, make_source
-
-Model = str | Path | Matcher | Ensemble
 
 
 class Index:
@@ -104,7 +105,7 @@ class Index:
             raise InputError(
                 "boxes: a file of boxes knows no new photograph, wanted a region model"
             )
-        source = source or _make_source(extract)
+        source = source or open_source(extract)
         for role, one in (("embedder", first), ("reranker", second)):
             if one is not None and one.region_width != source.width:
                 raise InputError(
@@ -119,7 +120,7 @@ class Index:
             second_stamp,
             first.width,
             to_dict(extract),
-            _plain(dict(source.made_by)),
+            made_by(source),
         )
         folder.mkdir(parents=True, exist_ok=True)
         with only_writer(folder, "this index"):
@@ -159,10 +160,10 @@ class Index:
         """
         folder = find_folder(path_or_url)
         head = read_head(folder)
-        first = Embedder(_load(folder, "embedder", head.embedder, embedder))
+        first = Embedder(load_stamped(folder, "embedder", head.embedder, embedder))
         second = None
         if head.reranker is not None:
-            second = Reranker(_load(folder, "reranker", head.reranker, reranker))
+            second = Reranker(load_stamped(folder, "reranker", head.reranker, reranker))
         elif reranker is not None:
             raise InputError(f"{folder}: was made without a reranker; index again to have one")
         if first.width != head.vector_width:
@@ -206,15 +207,8 @@ class Index:
         """What makes regions of photographs, loaded when first wanted."""
         if self._source is None:
             where = str(self.folder / FILE)
-            self._source = _make_source(build(ExtractConfig, self.head.extract, source=where))
-        made_by = _plain(dict(self._source.made_by))
-        for what in sorted({*made_by, *self.head.made_by}):
-            if made_by.get(what) != self.head.made_by.get(what):
-                raise InputError(
-                    f"{self.folder}: its regions were made with {what} = "
-                    f"{self.head.made_by.get(what)!r}, now it is {made_by.get(what)!r}; index the "
-                    "photographs again into a new folder"
-                )
+            self._source = open_source(build(ExtractConfig, self.head.extract, source=where))
+        require_same_source(self.folder, self.head, self._source)
         return self._source
 
     def refresh(self) -> None:
@@ -298,24 +292,24 @@ class Index:
 
     def compact(self) -> int:
         """Give back the room of regions that nothing refers to; returns how many there were."""
-        with self.writing():
-            uids = np.array([e.uid for part in self.tables.photos.every() for e in part], np.int64)
-            unused = len(self.kept) - len(uids)
-            if unused:
-                store = f"regions-{int(self.head.store[8:]) + 1}"
-                copy_kept(self.kept, uids, self.folder / store)
-                old, self.head = self.head.store, self.head.with_store(store)
-                write_head(self.folder, self.head)
-                shutil.rmtree(self.folder / old, ignore_errors=True)
-            self.tables.photos.tidy()
-            self.tables.sentences.tidy()
-            return unused
+        from crossgaze.search.compacting import compact
 
-    def watch(self, photos: str | Path, *, every: float = 5.0, **how: Any) -> Iterator[IndexReport]:  # noqa: ANN401
-        """Bring the index up to date again and again, giving each report that says something."""
+        with self.writing():
+            return compact(self)
+
+    def watch(
+        self,
+        photos: str | Path,
+        *,
+        every: float = 5.0,
+        tags: Sequence[str] = (),
+        stop: Callable[[], bool] = lambda: False,
+        on_trouble: Callable[[str], None] = lambda line: None,
+    ) -> Iterator[IndexReport]:
+        """Bring the index up to date every few seconds; see `crossgaze.search.watching`."""
         from crossgaze.search.watching import watch
 
-        return watch(self, photos, every=every, **how)
+        return watch(self, photos, every=every, tags=tags, stop=stop, on_trouble=on_trouble)
 
     # Searching --------------------------------------------------------------------------------
 
@@ -356,34 +350,3 @@ class Index:
             Look(word, tuple(map(float, row)), int(row.argmax()))
             for word, row in zip(words, weights, strict=True)
         )
-
-
-def _load(folder: Path, role: str, stamp: Stamp, given: Model | None) -> Matcher | Ensemble:
-    """Load one of an index's models and make sure that it is the one."""
-    if given is None and not stamp.source:
-        raise InputError(f"{folder}: was made with a {role} that had no folder, give it again")
-    try:
-        model, found = load_model(stamp.source if given is None else given)
-    except InputError as error:
-        raise InputError(
-            f"{folder}: its {role} cannot be loaded ({error}); put the model back, or name where "
-            f"it is now with --{role}"
-        ) from None
-    if found.digest != stamp.digest:
-        raise InputError(
-            f"{folder}: was made with the {role} {stamp.family} {stamp.digest} ({stamp.source}), "
-            f"{found.source or 'the given one'} is {found.family} {found.digest}; take the first, "
-            "or index the photographs again into a new folder"
-        )
-    return model
-
-
-def _make_source(extract: ExtractConfig) -> RegionSource:
-    return make_source(extract, find_device(extract.device))
-
-
-def _plain(value: dict[str, Any]) -> dict[str, Any]:
-    """Return values as JSON reads them back."""
-    import json
-
-    return dict(json.loads(json.dumps(value)))

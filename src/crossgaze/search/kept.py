@@ -26,6 +26,7 @@ BLOCK = 1024  # images copied at a time
 # Bytes read of the mapped file before its pages are given back; the system maps about three times
 # what is read, its neighbours with it.
 TOUCHED = 64 << 20
+MANY = 10_000  # rows of one search from which on it counts as a scan
 
 
 class KeptRegions:
@@ -73,14 +74,33 @@ class KeptRegions:
         found = np.minimum(np.searchsorted(self.uids, wanted), len(self.uids) - 1)
         return np.where(self.uids[found] == wanted, found, -1)
 
+    def will_read(self, rows: npt.NDArray[np.int64]) -> None:
+        """Tell the system which rows are wanted, so that it fetches them all at once.
+
+        Faulting them in one after the other would wait for the disk at every page.
+        """
+        if self._map is None or not len(rows):
+            return
+        if len(rows) > MANY:  # nearly a scan, for which reading ahead is right
+            self._map.madvise(mmap.MADV_NORMAL)
+            return
+        size, page = self.features[0].nbytes, mmap.PAGESIZE
+        for row in rows.tolist():
+            start = row * size // page * page
+            self._map.madvise(mmap.MADV_WILLNEED, start, (row + 1) * size - start)
+
     def was_read(self, rows: int) -> None:
         """Count rows that a search has read, and give memory back now and then.
 
         Mapped pages count as this process's memory while it holds them; the system keeps them
         cached all the same.
         """
-        self._read += rows * self.features[0].nbytes if len(self) else 0
-        if self._map is not None and self._read > TOUCHED:
+        if self._map is None or not rows:
+            return
+        if rows > MANY:
+            self._map.madvise(mmap.MADV_RANDOM)
+        self._read += rows * self.features[0].nbytes
+        if self._read > TOUCHED:
             self._map.madvise(mmap.MADV_DONTNEED)
             self._read = 0
 

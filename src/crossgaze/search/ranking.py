@@ -103,6 +103,7 @@ def rerank_uids(index: Index, query: str, uids: Uids) -> Vectors:
             f"lacks the regions of {int((rows < 0).sum())} photographs; index the folder again to "
             "repair it",
         )
+    kept.will_read(rows)
     found = index.reranker.score([query], kept.features, rows, kept.counts)
     kept.was_read(len(rows))
     return found[:, 0]
