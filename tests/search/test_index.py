@@ -215,6 +215,16 @@ def test_unused_regions_are_counted_and_given_back(world):
     assert index.compact() == 0
 
 
+def test_a_reader_that_looks_late_finds_the_compacted_regions(world):
+    index = create(world)
+    index.add(world / "photos")
+    reader = reopen(world)  # nothing is mapped before it is wanted
+    index.remove([1])
+    assert index.compact() == 1
+    assert len(reader) == 12  # it still sees the one that was removed, until it needs its regions
+    assert len(reader.search(QUERY, k=20).hits) == len(reader) == 11
+
+
 def test_tags_dates_and_filters(world):
     index = create(world)
     exif = Image.Exif()

@@ -18,7 +18,8 @@ class Entry:
     """One row of an index.
 
     Args:
-        uid: its number, given once and never again to another.
+        uid: its number, rising in the order of adding; that of an entry which was removed may be
+            given again once an index has been compacted.
         key: the photograph's absolute path, or the sentence.
         source: the folder that was indexed, or the file that the sentence stood in.
         bytes: size of the photograph's file.

@@ -199,7 +199,14 @@ class Index:
         """The kept regions, opened when first wanted."""
         if self._kept is None:
             extra = self.reranker.extra if self.reranker else 0
-            self._kept = KeptRegions(self.folder / self.head.store, extra)
+            try:
+                self._kept = KeptRegions(self.folder / self.head.store, extra)
+            except InputError:
+                head = read_head(self.folder)
+                if head.store == self.head.store:
+                    raise
+                self.head = head  # another process has compacted the index meanwhile
+                self._kept = KeptRegions(self.folder / head.store, extra)
         return self._kept
 
     @property

@@ -107,6 +107,8 @@ class KeptRegions:
     def regions(self, uid: int) -> tuple[Region, ...]:
         """Return where the regions of a photograph are, and what they are called."""
         (row,) = self.rows([uid])
+        if row < 0:
+            return ()
         boxes, count = self.store.boxes, int(self.counts[row])
         assert boxes is not None
         real = slice(self.extra, self.extra + count)

@@ -134,8 +134,9 @@ class LanceEngine:
 
     def every(self, where: Where | None = None) -> Iterator[list[Entry]]:
         """Give all entries that a filter admits."""
-        if self._mirror is not None:
-            yield from self._mirror.every(where)
+        mirror = self._held()
+        if mirror is not None:
+            yield from mirror.every(where)
             return
         part: list[Entry] = []
         for entry, _ in self._read(sql(where) if where else "", vectors=False):

@@ -29,6 +29,10 @@ LONGEST = 2000  # signs of a query
 PICTURE = "picture"
 
 
+class MissingRegionsError(FileFormatError):
+    """Entries have no regions: what was opened is out of date, or damaged."""
+
+
 class _Clock:
     """Milliseconds by step."""
 
@@ -52,6 +56,23 @@ def find_photos(
     exhaustive: bool = False,
 ) -> Found:
     """Find the best photographs for a sentence."""
+    how = where, candidates, exhaustive
+    try:
+        return _find_photos(index, query, k, *how)
+    except MissingRegionsError:
+        # Another process may have removed photographs and compacted the index since it was opened.
+        index.refresh()
+        return _find_photos(index, query, k, *how)
+
+
+def _find_photos(
+    index: Index,
+    query: str,
+    k: int,
+    where: Where | None,
+    candidates: int | None,
+    exhaustive: bool,
+) -> Found:
     clock = _Clock()
     total = _require_filled(index, k)
     if candidates is not None:
@@ -98,7 +119,7 @@ def rerank_uids(index: Index, query: str, uids: Uids) -> Vectors:
         kept.refresh()  # another process may have added them since
         rows = kept.rows(uids)
     if (rows < 0).any():
-        raise FileFormatError(
+        raise MissingRegionsError(
             kept.folder,
             f"lacks the regions of {int((rows < 0).sum())} photographs; index the folder again to "
             "repair it",
