@@ -9,6 +9,15 @@ def draw(*shape, seed=0):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
+def scrambled(build, seed):
+    """Build a model in float64 with parameters large enough that nothing is nearly linear."""
+    torch.manual_seed(seed)
+    model = build().double().eval()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.6)
+    return model
+
+
 def save_bert(path):
     """Write a BERT of one small layer with random weights and eleven word pieces."""
     transformers = pytest.importorskip("transformers")

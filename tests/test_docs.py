@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import asking_parts
 import entity_files
 import evaluation_parts
 import search_parts
@@ -72,6 +73,10 @@ def data(tmp_path, monkeypatch):
     for folder, made in (("my-embedder", Vse), ("my-reranker", Scan)):
         config = {Vse: VseConfig, Scan: ScanConfig}[made](region_width=1792, size=8)
         made(config, search_parts.WORDS).save_pretrained(tmp_path / folder)
+    asking_parts.answerer().save_pretrained(tmp_path / "my-rdan")
+    asking_parts.photograph(tmp_path / "kitchen.jpg")
+    with RegionWriter(tmp_path / "daquar-regions", 2, 1280, fields=[]) as writer:
+        writer.append(["image1.jpg", "image2.jpg"], np.ones((2, 2, 1280)))
     (tmp_path / "tiny").mkdir()
     training_parts.write_world(tmp_path / "tiny")
     return tmp_path
@@ -99,6 +104,12 @@ def test_python_code_runs(page, data):
     if page.name == "search.md":
         assert names["report"].added == len(names["again"]) == len(names["like"].hits) == 1
         assert [look.word for look in names["looks"]][1:-1] == ["a", "red", "dog"]
+    if page.name == "questions.md":
+        assert len(names["reply"].answers) == 3
+        assert names["found"].attention.regions.shape == (2, 2, 36)
+        assert names["judged"].figures["accuracy"].value in (0, 100)
+        assert names["accuracy"] == 0.9
+        assert (data / "answer.png").is_file()
     if page.name == "training.md":
         assert names["summary"]["steps"] == 6
         assert (data / "runs" / "tiny" / "best" / "model.safetensors").is_file()
@@ -141,6 +152,7 @@ def test_the_pages_show_code_at_all():
         "evaluation.md",
         "extract.md",
         "models.md",
+        "questions.md",
         "regions.md",
         "scoring.md",
         "search.md",

@@ -38,13 +38,16 @@ def trained(world, monkeypatch, capsys):
                 (out / "summary.json").write_text('{"history": [], "seconds": 1}')
             return ""
         there = [str(world / word) if word.startswith("runs/") else word for word in words]
+        capsys.readouterr()  # what an earlier row said
         code, out, err = command(capsys, *there, "--resamples", 20)
         assert code == 0, err
         return out
 
     monkeypatch.setattr(experiments, "crossgaze", crossgaze)
     monkeypatch.setattr(experiments, "ROOT", world)
-    monkeypatch.setattr(experiments, "DATA", str(world / "flickr8k"))
+    monkeypatch.setattr(
+        experiments, "DATA", dict.fromkeys(experiments.DATA, str(world / "flickr8k"))
+    )
     monkeypatch.setattr(experiments, "ENTITIES", str(world / "annotations.zip"))
     monkeypatch.setattr(experiments, "REGIONS", {"objects": str(world / "regions")})
     return rows
@@ -104,3 +107,27 @@ def test_a_result_that_is_there_is_made_again_only_if_asked(world, monkeypatch, 
     monkeypatch.setattr("sys.argv", words)
     experiments.main()
     assert made == [("scan-t-i-avg", seed) for seed in ((0, 1, 2) if again else (0, 2))]
+
+
+def test_rows_that_are_tested_elsewhere_share_a_run(world, trained, monkeypatch):
+    said = []
+    real = experiments.crossgaze
+    monkeypatch.setattr(experiments, "crossgaze", lambda words: said.append(words) or real(words))
+    for name in ("coco-scan", "coco-scan-on-flickr8k"):
+        experiments.run(name, 0)
+    assert trained == ["coco-scan-0", "coco-scan-0"]  # the second time it has ended
+    learned = [words for words in said if words[0] == "train"]
+    assert learned[0] == learned[1]
+    tested = [words for words in said if words[0] == "evaluate"]
+    assert ["--entities" in words for words in tested] == [False, True]
+
+
+def test_several_sets_are_learned_from_together(monkeypatch, tmp_path):
+    said = []
+    (tmp_path / "runs/flickr8k/both-scan-0").mkdir(parents=True)
+    (tmp_path / "runs/flickr8k/both-scan-0/summary.json").write_text("{}")
+    monkeypatch.setattr(experiments, "ROOT", tmp_path)
+    monkeypatch.setattr(experiments, "crossgaze", said.append)
+    experiments.train("both-scan", 0)
+    assert "data.captions=[../shared/data/flickr8k, ../shared/data/coco]" in said[0]
+    assert "data.regions=[regions/flickr8k, regions/coco]" in said[0]

@@ -21,7 +21,9 @@ def test_there_are_recipes_and_no_other_kind_than_these():
     assert [path.name for path in RECIPES] == ["extract-dan-resnet152.yaml", "extract-default.yaml"]
     regions = ROOT / "recipes" / "regions-objects.yaml"
     files = sorted(path for path in (ROOT / "recipes").iterdir() if path.is_file())
-    assert files == [*RECIPES, regions]  # those of training lie in folders, see tests/training
+    asking = [ROOT / "recipes" / f"rdan-{name}.yaml" for name in ("daquar", "easy-vqa", "vqa")]
+    # The others of training lie in folders; all of those see tests/training.
+    assert files == sorted([*RECIPES, *asking, regions])
 
 
 def test_the_recipe_of_the_region_model_is_its_defaults():

@@ -249,7 +249,7 @@ def test_every_trained_row_is_in_a_picture(root):
     drawn = {title for _, runs in results_page.curves(results).values() for title, _ in runs}
     assert drawn == {row.title for row in ROWS.values() if row.recipe}
     page = make(root)
-    assert "not run yet" not in page
+    assert "not run yet" not in page.replace(section(page, "Questions"), "")
     assert f"{wanted()} of {wanted()} results are in" in page
 
 

@@ -51,8 +51,64 @@ SMALL = {
     "bfan": {"size": 16, "text": {"word_size": 8}},
     "vsrn": {"size": 16, "layers": 1, "text": {"word_size": 8, "bidirectional": False}},
     "m-dan": {"size": 16, "text": {"kind": "lstm", "word_size": 8, "join": "sum"}},
+    "r-dan": {"size": 16, "text": {"kind": "lstm", "word_size": 8, "join": "sum"}},
     "mmca": {"size": 16, "heads": 2, "filters": 4, "text": {"kind": "gru", "word_size": 8}},
 }
+
+
+def write_questions(folder, images=24, dev=8, seed=0):
+    """Write DAQUAR's files and a region store: questions on thing and colour of small images.
+
+    Images 1 to `images` are train, the rest test; a region's feature tells thing and colour.
+    """
+    rng = np.random.default_rng(seed)
+    codes = rng.normal(size=(len(THINGS) + len(COLOURS), WIDTH))
+    folder = folder / "daquar"
+    folder.mkdir()
+    lines, names, features = [], [], []
+    for number in range(1, images + dev + 1):
+        thing, colour = number % len(THINGS), int(rng.integers(len(COLOURS)))
+        lines += [f"what is there in the image{number} ?", THINGS[thing]]
+        lines += [f"what colour is the {THINGS[thing]} in the image{number} ?", COLOURS[colour]]
+        lines += [f"is there a {THINGS[thing]} in the image{number} ?", "yes"]
+        if number % 8 == 0:
+            lines += [f"what two are in the image{number} ?", f"{THINGS[thing]}, mat"]
+        names.append(f"image{number}.jpg")
+        base = codes[thing] + codes[len(THINGS) + colour]
+        features.append(base + 0.3 * rng.normal(size=(REGIONS, WIDTH)))
+    (folder / "all_qa_pairs.txt").write_text("\n".join(lines) + "\n")
+    for name, part in (
+        ("train", range(1, images + 1)),
+        ("test", range(images + 1, len(names) + 1)),
+    ):
+        text = "".join(f"image{number}\n" for number in part)
+        (folder / f"{name}_images_list.txt").write_text(text)
+    store = folder / "regions"
+    counts = np.array([REGIONS - number % 2 for number in range(len(names))])
+    block = np.array(features)
+    for row, count in enumerate(counts):
+        block[row, count:] = 0
+    with RegionWriter(store, REGIONS, WIDTH, fields=["counts"]) as writer:
+        writer.append(names, block, counts=counts)
+    return folder, store
+
+
+def asking(paths, **more):
+    """Return a recipe of r-DAN for the small world of questions."""
+    questions, regions = paths
+    data = {"questions": str(questions), "regions": str(regions), "min_count": 1}
+    data |= {"single": True, "dev_share": 0.3, **more.pop("data", {})}
+    given = {
+        "data": data,
+        "family": "r-dan",
+        "model": SMALL["r-dan"],
+        "optimiser": {"rate": 0.01},
+        "epochs": 2,
+        "batch": 12,
+        "log_every": 2,
+        "save_every": 3,
+    }
+    return build(TrainConfig, given | more)
 
 
 def tree(paths, family="scan", **more):

@@ -17,15 +17,15 @@ from crossgaze.training.config import TrainConfig
 from crossgaze.training.distributed import process_group, wrap
 from crossgaze.training.losses import make_loss
 from crossgaze.training.prepare import prepare
-from crossgaze.training.step import Step
 from crossgaze.training.swaps import Swaps, SwapSampler, word_list
+from crossgaze.training.tasks import task_of
 from crossgaze.training.trainer import train
 
 
 def one_step(config, rows):
     """Return the losses and gradients of one batch, and buffers after it."""
     ready = prepare(config)
-    step = Step(config, ready.model, ready.companion)
+    step = task_of(config).step(config, ready.model, ready.companion)
     batch = ready.train.read(rows, rank(), ranks())
     if ready.sampler is not None:
         sentences, owners = ready.train.sentences, ready.train.owners

@@ -23,7 +23,6 @@ from crossgaze.vision.photos import read_photo
 PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 SHOWN = (
     ("skimage", "data", "astronaut.png"),
-    ("skimage", "data", "coffee.png"),
     ("sklearn", "datasets/images", "china.jpg"),
 )
 # Okabe and Ito's colours, which also the colour-blind tell apart, with white for their black.

@@ -21,7 +21,7 @@ PAPERS = {
     "DAN": (
         "Dual Attention Networks for Multimodal Reasoning and Matching",
         23,
-        ["dan", "dan_attention"],
+        ["dan", "dan_attention", "rdan"],
     ),
     "MMCA": (
         "Multi-Modality Cross Attention Network for Image and Sentence Matching",
@@ -34,11 +34,11 @@ PAPERS = {
         ["constraints"],
     ),
 }
-# Equations that come later: answers to questions, and their metric.
+# Equations that come later, and what they are of.
 LATER = {
     "SCAN": {},
     "VSRN": {},
-    "DAN": dict.fromkeys((11, 12, 15), "r-DAN") | {23: "VQA metric"},
+    "DAN": {},
     "MMCA": {},
     "CCR/CCS": {},
 }

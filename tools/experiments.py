@@ -17,14 +17,14 @@ import shlex
 import subprocess
 import sys
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-DATA, ENTITIES = "../shared/data/flickr8k", "../shared/data/flickr30k_entities"
+DATA = {"flickr8k": "../shared/data/flickr8k", "coco": "../shared/data/coco"}
+ENTITIES = "../shared/data/flickr30k_entities"  # of Flickr8k's photographs
 RESULTS, RUNS = Path("results/flickr8k"), Path("runs/flickr8k")
-REGIONS = {"objects": "regions/flickr8k", "grid": "regions/flickr8k-grid",
-           "whole": "regions/flickr8k-whole"}  # fmt: skip
+REGIONS = {"objects": "regions/{}", "grid": "regions/{}-grid", "whole": "regions/{}-whole"}
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,9 @@ class Row:
         recipe: in recipes/flickr8k/, without its ending.
         seeds: one run each.
         regions: a key of REGIONS.
+        learned: the sets that it is trained on, keys of DATA.
+        tested: the set that it is tested on.
+        run: the row whose training it shares; its own by default.
         settings: beside the recipe's.
         attention: whether the model relates words to regions, so that attention can be measured.
         members: rows whose scores are averaged, instead of a recipe.
@@ -46,6 +49,9 @@ class Row:
     recipe: str = ""
     seeds: tuple[int, ...] = (0,)
     regions: str = "objects"
+    learned: tuple[str, ...] = ("flickr8k",)
+    tested: str = "flickr8k"
+    run: str = ""
     settings: tuple[str, ...] = ()
     attention: bool = True
     members: tuple[str, ...] = ()
@@ -54,8 +60,21 @@ class Row:
 
 SCAN = "scan-t-i-avg"
 THREE = (0, 1, 2)
+BOTH = ("flickr8k", "coco")
+
+
+def transfer(name, recipe, title):
+    """Return the rows of one model: from Flickr8k to COCO, on COCO itself, and back."""
+    coco = Row(title, recipe, learned=("coco",), tested="coco", settings=("epochs=20",))
+    return {
+        f"{recipe}-on-coco": Row(title, recipe, tested="coco", run=recipe),
+        f"coco-{name}": coco,
+        f"coco-{name}-on-flickr8k": replace(coco, tested="flickr8k", run=f"coco-{name}"),
+    }
+
+
 ROWS = {
-    "regions-objects": Row("SCAN t-i AVG, objects", SCAN, split="dev"),
+    "regions-objects": Row("SCAN t-i AVG, objects", SCAN, run=SCAN, split="dev"),
     "regions-grid": Row("SCAN t-i AVG, 6x6 grid", SCAN, regions="grid", split="dev"),
     "regions-whole": Row("SCAN t-i AVG, objects and whole", SCAN, regions="whole", split="dev"),
     "vse": Row("VSE++, mean pooling", "vse", attention=False),
@@ -78,6 +97,16 @@ ROWS = {
     "bfan-ccr": Row("BFAN + CCR", "bfan-ccr"),
     "bfan-ccs": Row("BFAN + CCS", "bfan-ccs"),
     "bfan-ccr-ccs": Row("BFAN + CCR + CCS", "bfan-ccr-ccs"),
+    "scan-minilm": Row("SCAN t-i AVG, MiniLM's words", "scan-t-i-avg-minilm"),
+    "scan-minilm-i-t": Row("SCAN i-t AVG, MiniLM's words", "scan-i-t-avg-minilm", attention=False),
+    "scan-minilm-both": Row(
+        "SCAN t-i AVG + i-t AVG, MiniLM's words", members=("scan-minilm", "scan-minilm-i-t")
+    ),
+    **transfer("scan", SCAN, "SCAN t-i AVG"),
+    **transfer("scan-ccr-ccs", "scan-ccr-ccs", "SCAN + CCR + CCS"),
+    **transfer("bfan", "bfan", "BFAN"),
+    "both-scan": Row("SCAN t-i AVG", SCAN, learned=BOTH),
+    "both-scan-on-coco": Row("SCAN t-i AVG", SCAN, learned=BOTH, tested="coco", run="both-scan"),
 }
 
 
@@ -105,17 +134,26 @@ def result_of(name, seed):
 
 
 def run_of(name, seed):
-    # Rows that differ by what they are tested on share their run.
-    row = ROWS[name]
-    shared = SCAN if row.recipe == SCAN and row.regions == "objects" else name
-    return RUNS / f"{shared}-{seed}"
+    return RUNS / f"{ROWS[name].run or name}-{seed}"
+
+
+def regions_of(row, name):
+    """Return the region store of one of the sets, for one row."""
+    return REGIONS[row.regions].format(name)
+
+
+def listed(paths):
+    """Return one path, or several as a list of YAML."""
+    return paths[0] if len(paths) == 1 else f"[{', '.join(paths)}]"
 
 
 def train(name, seed):
     """Train one row, unless its run has ended, and return the run's summary."""
     row = ROWS[name]
     words = ["train", f"recipes/flickr8k/{row.recipe}.yaml", f"seed={seed}", *row.settings]
-    words += [f"data.regions={REGIONS[row.regions]}", "--out", str(run_of(name, seed))]
+    words.append(f"data.captions={listed([DATA[one] for one in row.learned])}")
+    words.append(f"data.regions={listed([regions_of(row, one) for one in row.learned])}")
+    words += ["--out", str(run_of(name, seed))]
     crossgaze(words)
     return json.loads((ROOT / run_of(name, seed) / "summary.json").read_text("utf-8"))
 
@@ -126,13 +164,13 @@ def run(name, seed):
     summary = train(name, seed) if row.recipe else None
     for member in row.members:
         train(member, seed)
-    out = f"{run_of(name, seed)}-{row.split}.json"
+    out = f"{run_of(name, seed)}-{row.tested}-{row.split}.json"
     models = [run_of(one, seed) / "best" for one in row.members or (name,)]
-    words = ["evaluate", str(models[0]), DATA, "--store", REGIONS[row.regions]]
+    words = ["evaluate", str(models[0]), DATA[row.tested], "--store", regions_of(row, row.tested)]
     words += ["--split", row.split, "--out", out]
     for other in models[1:]:
         words += ["--ensemble", str(other)]
-    if row.attention:
+    if row.attention and row.tested == "flickr8k":
         words += ["--entities", ENTITIES]
     measured = json.loads(crossgaze([*words, "--json"]))
     for entry in measured["attention"]:

@@ -1,8 +1,9 @@
-"""Write docs/results.md and its learning curves from results/flickr8k/*.json.
+"""Write docs/results.md and its learning curves from results/flickr8k/ and results/rdan/.
 
 python tools/results_page.py [--check]
 
-Which rows there are says tools/experiments.py; one without a result is listed as not run yet.
+Which rows there are say tools/experiments.py and tools/question_experiments.py; one without a
+result is listed as not run yet. The section on questions is made by tools/question_page.py.
 Intervals are made anew from the ranks that every result holds.
 """
 
@@ -19,6 +20,8 @@ from claims import claims_table
 from crossgaze.evaluation.recall import RECALLS
 from crossgaze.evaluation.tables import Table
 from experiments import RESULTS, ROWS, run_of
+from question_experiments import RESULTS as ANSWERS
+from question_page import questions_section
 from result_files import (
     NOT_RUN,
     cell,
@@ -111,6 +114,35 @@ def regions_table(results):
     return Table("", head, tuple(rows))
 
 
+NAMES = {"flickr8k": "Flickr8k", "coco": "COCO"}
+
+
+def transfer_table(results):
+    """Compare models tested on a set by the sets that they learned from."""
+    head = ("tested on", "row", "learned from", "seeds", "i2t R@1", "t2i R@1", "rsum")
+    rows = []
+    at_home = tested_on(results, "test")
+    asked = [name for name in ROWS if ROWS[name].split == "test" and name not in at_home]
+    titles = dict.fromkeys(ROWS[name].title for name in asked)
+    asked += [name for name in at_home if ROWS[name].title in titles]
+    order = {title: number for number, title in enumerate(titles)}
+    sets = list(NAMES)
+
+    def place(name):
+        row = ROWS[name]
+        return sets.index(row.tested), order[row.title], row.learned != (row.tested,), row.learned
+
+    for name in sorted(asked, key=place):
+        row, runs = ROWS[name], list(results[name].values())
+        first = (NAMES[row.tested], row.title, " and ".join(NAMES[one] for one in row.learned))
+        if not runs:
+            rows.append((*first, NOT_RUN, *["-"] * 4))
+            continue
+        figures = [cell(runs, figure) for figure in ("i2t_r1", "t2i_r1", "rsum")]
+        rows.append((*first, seeds_of(name, runs), *figures, interval(runs, "rsum")))
+    return Table("", (*head, "95 % interval"), tuple(rows))
+
+
 def making_table(results):
     head = ("row", "recipe", "epochs", "best", "minutes", "parameters", "command")
     rows = []
@@ -144,7 +176,13 @@ def trained(results, name, seed):
 
 
 def tested_on(results, split):
-    return [name for name in results if ROWS[name].split == split]
+    """Return the rows that learned from Flickr8k alone and were tested on one of its splits."""
+    home = ("flickr8k",)
+    return [
+        name
+        for name in results
+        if ROWS[name].split == split and ROWS[name].learned == home == (ROWS[name].tested,)
+    ]
 
 
 # Pictures -----------------------------------------------------------------------------------------
@@ -187,7 +225,7 @@ def is_current(path, title, runs):
 # The page -----------------------------------------------------------------------------------------
 
 
-def page(results):
+def page(results, questions):
     pictures = curves(results)
     runs = [(name, seed) for name in results for seed in results[name]]
     # Rows that are tested on something else may rest on one run.
@@ -206,10 +244,12 @@ def page(results):
         regions=regions_table(results).markdown(),
         retrieval=retrieval_table(results).markdown(),
         attention=attention_table(results).markdown(),
+        transfer=transfer_table(results).markdown(),
         claims=claims_table(results).markdown(),
         luck=luck(results),
         curves=shown or f"Nothing to draw: {NOT_RUN}.",
         making=making_table(results).markdown(),
+        questions=questions,
     )
 
 
@@ -224,14 +264,15 @@ def luck(results):
 
 
 TEXT = """\
-# Results on Flickr8k
+# Results
 
-<!-- tools/results_page.py writes this page from results/flickr8k/*.json -->
+<!-- tools/results_page.py writes this page from results/flickr8k/*.json and results/rdan/*.json -->
 
-Measured here, on Flickr8k's 1,000 test images with five sentences each (dev where it says so), by
-models trained on its training images with regions of our own. The papers' numbers are on other
-data with other features; [`crossgaze evaluate`](evaluation.md) sets them beside ours. Settings
-and the epoch were chosen on dev.
+Measured here: [questions](#questions) on two sets of their own, all else on Flickr8k's 1,000 test
+images with five sentences each (dev where it says so), by models trained on its training images
+with regions of our own. The papers' numbers are on other data with other features;
+[`crossgaze evaluate`](evaluation.md) sets them beside ours. Settings and the epoch were chosen on
+dev.
 
 {done} of {wanted} results are in; training them took {hours} hours.
 
@@ -261,6 +302,14 @@ alone. Two models together average scores, not attention, and have none of their
 
 {attention}
 
+## From one set to another, and both together
+
+CCR/CCS table 3's protocol: learned from one set, tested on another it has never seen (500 test
+images of MS-COCO, 1,000 of Flickr8k, so that their figures do not compare), beside the same model
+at home; and one model that learned from both. COCO here is 2,617 training photographs.
+
+{transfer}
+
 ## Did the papers' claims hold?
 
 The difference of the two rows on the same test images, all seeds of each; for two models together
@@ -280,6 +329,9 @@ of one colour are seeds.
 
 {curves}
 
+## Questions
+
+{questions}
 ## Making it again
 
 Regions first, then any row; all its seeds and the members that it averages come with it. What has
@@ -290,6 +342,7 @@ trained twice.
 crossgaze extract ../shared/data/flickr8k/images regions/flickr8k
 crossgaze extract ../shared/data/flickr8k/images regions/flickr8k-grid --regions grid --grid 6
 crossgaze extract ../shared/data/flickr8k/images regions/flickr8k-whole --whole
+crossgaze extract ../shared/data/coco/images regions/coco
 python tools/experiments.py --list
 python tools/results_page.py
 ```
@@ -308,7 +361,8 @@ def main():
     parser.add_argument("--root", type=Path, default=ROOT, help="where results/ and docs/ lie")
     args = parser.parse_args()
     results = read_results(args.root / RESULTS)
-    path, text = args.root / PAGE, page(results)
+    path = args.root / PAGE
+    text = page(results, questions_section(args.root / ANSWERS))
     pictures = {args.root / PICTURES / name: drawn for name, drawn in curves(results).items()}
     stale = [picture for picture, drawn in pictures.items() if not is_current(picture, *drawn)]
     left = sorted(set((args.root / PICTURES).glob("curves-*.png")) - set(pictures))

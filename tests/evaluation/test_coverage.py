@@ -48,7 +48,8 @@ def test_a_case_by_hand():
     assert found.share("phrases", 0.7) == 0
     shares = found.shares()
     assert shares["images"] == 1
-    assert shares["boxes"]["by type"]["people"] == {"count": 2, "IoU 0.5": 50.0, "IoU 0.7": 50.0}
+    half = {"covered at 0.5": 1, "IoU 0.5": 50.0, "covered at 0.7": 1, "IoU 0.7": 50.0}
+    assert shares["boxes"]["by type"]["people"] == {"count": 2, **half}
     assert shares["boxes"]["by size"]["01-5 %"]["count"] == 2
     assert shares["boxes"]["by size"]["20-100 %"]["count"] == 1
 

@@ -13,7 +13,7 @@ from crossgaze.data.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from crossgaze.errors import InputError
 from crossgaze.models.dan import Dan, DanConfig
 from crossgaze.models.text import TextConfig
-from model_parts import draw, save_bert
+from model_parts import draw, save_bert, scrambled
 
 WIDTH, SIZE, WORD, K = 5, 4, 3, 2
 CAPTIONS = ["a dog runs", "the red cat sits on a mat", "dogs"]
@@ -24,11 +24,7 @@ SMALL = DanConfig(
 
 
 def make(config=SMALL, vocabulary=VOCABULARY):
-    torch.manual_seed(3)
-    model = Dan(config, vocabulary).double().eval()
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.6)
-    return model
+    return scrambled(lambda: Dan(config, vocabulary), seed=3)
 
 
 # The paper in plain loops, over the model's own parameters so that gradients flow.

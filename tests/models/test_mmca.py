@@ -17,7 +17,7 @@ from crossgaze.models.bert import MINILM, MINILM_MODULE
 from crossgaze.models.mmca import Mmca, MmcaConfig, PhraseVector
 from crossgaze.models.pretrained import load
 from crossgaze.models.text import TextConfig
-from model_parts import draw, save_bert
+from model_parts import draw, save_bert, scrambled
 
 WIDTH, SIZE, HEADS, FILTERS, ALPHA = 5, 6, 2, 3, 0.7
 CAPTIONS = ["a dog runs", "the red cat sits on a mat", "dogs"]
@@ -33,11 +33,7 @@ SMALL = MmcaConfig(
 
 
 def make(config=SMALL, vocabulary=VOCABULARY):
-    torch.manual_seed(4)
-    model = Mmca(config, vocabulary).double().eval()
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.6)
-    return model
+    return scrambled(lambda: Mmca(config, vocabulary), seed=4)
 
 
 # The paper in plain loops, over the model's own parameters so that gradients flow.

@@ -271,7 +271,7 @@ def test_folders_that_are_something_else_are_left_alone(tmp_path):
     with pytest.raises(InputError, match=r"it has no config.json"):
         load(tmp_path / "photos")
     for source in (tmp_path / "no", "./no", "name", "a/b/c"):
-        with pytest.raises(InputError, match="no such folder, wanted a model's folder or a Hub id"):
+        with pytest.raises(InputError, match="no such folder, wanted a model's folder, a Hub id"):
             load(source)
 
 

@@ -211,3 +211,17 @@ def test_build_text_builds_what_the_configuration_names():
     assert isinstance(build_text(TextConfig(kind="lstm"), 4, WORDS).rnn, torch.nn.LSTM)
     with pytest.raises(InputError, match="text encoder 'lstm': needs a vocabulary, got none"):
         build_text(TextConfig(kind="lstm"), 4, None)
+
+
+@pytest.mark.parametrize("width", [0.1, 1.0])
+def test_words_begin_within_their_range(width):
+    drawn = build(TextConfig(word_size=400, word_range=width)).embed.weight
+    assert 0.99 * width < float(drawn.detach().abs().max()) <= width
+    plain = build(TextConfig(word_size=400)).embed.weight  # the same draws, in the public code's
+    torch.testing.assert_close(drawn, plain * width / 0.1)
+
+
+@pytest.mark.parametrize("width", [0.0, -1.0, float("nan"), "wide"])
+def test_a_range_of_nothing_is_refused(width):
+    with pytest.raises(InputError, match=r"text\.word_range: got "):
+        TextConfig(word_range=width)

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from crossgaze.config import to_dict
 from crossgaze.errors import InputError
 from crossgaze.training.distributed import choose_device
 from crossgaze.training.logs import read_log
-from training_parts import tree, write_world
+from training_parts import SMALL, asking, tree, write_questions, write_world
 
 SCRIPT = Path(__file__).parents[1] / "training_ranks.py"
 # Without dropout: it is drawn for each part by itself. The caption generator has some by default.
@@ -24,11 +25,16 @@ CASES = {
     "vse++": {"loss": {"kind": "violations"}},
     "mmca": {},
     "m-dan": {"loss": {"kind": "sampled", "margin": 1.0, "negatives": 2}},
+    "r-dan": {},
     "vsrn": {"companion": {"hidden": 8, "word_size": 4, "dropout": 0.0}},
 }
 
 
 def recipe(world, name):
+    if name == "r-dan":
+        return to_dict(
+            asking(write_questions(world[0].parent), model=SMALL[name] | {"dropout": 0.0})
+        )
     family = {"scan-constrained": "scan", "bfan-mean": "bfan"}.get(name, name)
     keys = tree(world, family, **CASES[name])
     if family == "m-dan":

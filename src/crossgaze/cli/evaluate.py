@@ -2,7 +2,8 @@
 
 MODEL is a folder that `crossgaze.load` reads, DATA anything that `crossgaze data` reads with
 captions. Regions come from --store; a *_precomp folder brings its own. The papers' numbers stand
-below in the same table, marked as theirs.
+below in the same table, marked as theirs. For a model that answers (r-DAN) DATA is a question set:
+VQA's metric, DAQUAR's accuracy and WUPS, or plain accuracy, in all and by type of answer.
 
 Examples:
   crossgaze evaluate my-scan/ flickr8k/ --store regions/ --out result.json
@@ -10,6 +11,8 @@ Examples:
   crossgaze evaluate scan-t-i/ f30k_precomp/ --ensemble scan-i-t/
   crossgaze evaluate my-scan/ flickr8k/ --store regions/ --entities annotations.zip
   crossgaze evaluate new/ flickr8k/ --store regions/ --against result.json
+  crossgaze evaluate my-rdan/ daquar/ --store regions/ --single
+  crossgaze evaluate my-rdan/ vqa/ --store regions/ --split dev --task multiple-choice
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crossgaze.cli.evaluate_answers import add_question_arguments, answers, evaluate_questions
 from crossgaze.cli.output import add_json, print_json, print_table, say
 from crossgaze.errors import InputError, require_folder
 
@@ -35,7 +39,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the verb's arguments."""
     parser.add_argument("model", metavar="MODEL", help="a model's folder or Hub id")
-    parser.add_argument("data", metavar="DATA", help="a captioned data set's folder or file")
+    parser.add_argument("data", metavar="DATA", help="a data set's folder or file")
     parser.add_argument("--store", metavar="STORE", help="the region store of its images")
     parser.add_argument("--split", metavar="NAME", help="train, dev, test (default) or testall")
     parser.add_argument(
@@ -75,6 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", metavar="N", type=int, default=0, help="of the bootstrap")
     parser.add_argument("--batch", metavar="N", type=int, default=128, help="images a batch")
+    add_question_arguments(parser)
     parser.add_argument("--device", metavar="NAME", help="cpu, cuda, cuda:1 (default: auto)")
     add_json(parser)
 
@@ -82,6 +87,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Evaluate, print the tables, write the file."""
     out = _require_out(args.out)
+    if answers(args.model):
+        return evaluate_questions(args, out, _device(args.device))
     config = _config(args)
     from crossgaze.evaluation.report import against, to_dict
     from crossgaze.evaluation.scores import matchers_of

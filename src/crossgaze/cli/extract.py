@@ -45,6 +45,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--whole", action="store_true", help="the whole image as one more region, the last"
     )
     parser.add_argument(
+        "--geometry",
+        action="store_true",
+        help="features end with where the region lies: edges and area, 5 numbers more",
+    )
+    parser.add_argument(
         "--detector", metavar="FOLDER", help="another region model than the one that ships"
     )
     parser.add_argument("--recipe", metavar="FILE", help="settings from a YAML file")
@@ -80,7 +85,9 @@ def run(args: argparse.Namespace) -> int:
     from crossgaze.vision.extract import ExtractConfig, Shard, extract
 
     given = [f"{name}={getattr(args, name)}" for name in FLAGS if getattr(args, name) is not None]
-    given += [f"{name}=true" for name in ("whole", "follow_links") if getattr(args, name)]
+    given += [
+        f"{name}=true" for name in ("whole", "geometry", "follow_links") if getattr(args, name)
+    ]
     config = load_recipe(ExtractConfig, args.recipe, [*given, *args.settings])
     shard = Shard.parse(args.shard) if args.shard is not None else None
     with progress_bar("Extracting", "photographs") as step:

@@ -1,21 +1,22 @@
 """Train a model by a recipe, into a run's folder.
 
-A recipe is a YAML file: data, the model's family and its own settings, loss, constraints,
-optimiser, schedule, augmentation, epochs, batch, seed. Any key can be set behind it, inner keys
-with dots.
+A recipe is a YAML file: data (captions; questions for r-DAN), the model's family and its own
+settings, loss, constraints, optimiser, schedule, augmentation, epochs, batch, seed. Any key can be
+set behind it, inner keys with dots.
 
 The same command goes on with a run that was stopped, however it was stopped, and gives what it
 would have given. A folder that holds a run with other settings is refused.
 
 The run's folder holds config.yaml (all settings), log.jsonl (losses and dev figures), checkpoint.pt
-(where to go on), best/ (the model with the highest sum of recalls on dev; crossgaze.load reads it)
-and, at the end, summary.json and curves.png.
+(where to go on), best/ (the model with the highest sum of recalls, or accuracy, on dev;
+crossgaze.load reads it) and, at the end, summary.json and curves.png.
 
 Examples:
   crossgaze train recipes/flickr8k/scan-t-i-avg.yaml --dry-run        (what would be done)
   crossgaze train recipes/flickr8k/scan-t-i-avg.yaml
   crossgaze train recipes/flickr8k/scan-t-i-avg.yaml seed=1 --out runs/flickr8k/scan-t-i-avg-1
   crossgaze train recipes/flickr8k/scan-t-i-avg.yaml data.regions=REGIONS/ model.size=512 epochs=5
+  crossgaze train recipes/rdan-daquar.yaml model.steps=3
   crossgaze train mine.yaml --tensorboard --device cuda:1
 
 Several GPUs or processes together, each with a part of every batch:
@@ -70,7 +71,8 @@ def run(args: argparse.Namespace) -> int:
 
     words = ["crossgaze", "train", args.recipe, *args.settings]
     words += ["--out", args.out] if args.out is not None else []
-    with progress_bar(f"Training {config.family}", "captions") as step:
+    unit = "questions" if config.task == "answer" else "captions"
+    with progress_bar(f"Training {config.family}", unit) as step:
         summary = train(
             config,
             out,
@@ -118,14 +120,19 @@ def _plan(config: Any, out: Path, args: argparse.Namespace) -> int:  # noqa: ANN
 
 def _show(summary: dict[str, Any], out: Path) -> None:
     found = summary["metrics"]
-    rows = [
-        ("sentences for an image", *(f"{found[f'i2t_r{k}']:.1f}" for k in (1, 5, 10))),
-        ("images for a sentence", *(f"{found[f't2i_r{k}']:.1f}" for k in (1, 5, 10))),
-    ]
     title = f"{out}: best on {summary['metrics_of']}, epoch {summary['best_epoch']}"
-    print_table(rows, header=("", "R@1", "R@5", "R@10"), title=title)
-    minutes = summary["seconds"] / 60
-    say(f"sum of recalls {found['rsum']:.1f}; {summary['epochs']} epochs in {minutes:.1f} min")
+    if "accuracy" in found:
+        rows = [(name.replace("_", "/"), f"{value:.1f}") for name, value in found.items()]
+        print_table(rows, header=("answers", "right, %"), title=title)
+        figure = f"accuracy {found['accuracy']:.1f} %"
+    else:
+        sides = (("sentences for an image", "i2t"), ("images for a sentence", "t2i"))
+        recalls = [
+            (what, *(f"{found[f'{side}_r{k}']:.1f}" for k in (1, 5, 10))) for what, side in sides
+        ]
+        print_table(recalls, header=("", "R@1", "R@5", "R@10"), title=title)
+        figure = f"sum of recalls {found['rsum']:.1f}"
+    say(f"{figure}; {summary['epochs']} epochs in {summary['seconds'] / 60:.1f} min")
     say(f"the model: {out / 'best'}; learning curves: {out / 'curves.png'}")
     for note in summary["notes"]:
         say(f"  {note}")

@@ -162,7 +162,8 @@ class Coverage:
         row: dict[str, float] = {"count": total}
         for threshold in self.thresholds:
             hits = self._hit[*group, f"{threshold}"]
-            row[f"IoU {threshold}"] = round(100 * hits / max(total, 1), 1)
+            row[f"covered at {threshold}"] = hits
+            row[f"IoU {threshold}"] = round(100 * hits / max(total, 1), 2)
         return row
 
 

@@ -21,11 +21,12 @@ from torch import Tensor
 
 from crossgaze.data.text.vocabulary import Vocabulary
 from crossgaze.errors import FileFormatError, InputError, nearest, require_file
+from crossgaze.models.base import Model
 from crossgaze.models.bfan import BfanConfig
 from crossgaze.models.cross_attention import FeatureNorm
 from crossgaze.models.families import family as family_of
+from crossgaze.models.fitting import build_fitting, load_weights
 from crossgaze.models.matcher import Matcher
-from crossgaze.models.pretrained import build_fitting, load_weights
 from crossgaze.models.scan import ScanConfig
 from crossgaze.models.text import TextConfig
 from crossgaze.models.vse import VseConfig
@@ -210,6 +211,7 @@ def import_checkpoint(path: str | Path, family: str, vocab: str | Path | None = 
     shapes = {key: tuple(value.shape) for key, value in weights.items()}
     model = build_fitting(model_type, config, words, shapes, path)
     load_weights(model, weights, path)
+    assert isinstance(model, Matcher)  # as every family of CONFIGS
     model.origin = {
         "imported from": path.name,
         "code": f"the public {family} code",
@@ -270,7 +272,7 @@ def _options(path: Path, raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _ours(
-    model: Matcher, image: Mapping[str, Tensor], text: Mapping[str, Tensor]
+    model: Model, image: Mapping[str, Tensor], text: Mapping[str, Tensor]
 ) -> dict[str, Tensor]:
     """Return the weights under our names; counters that old torch did not keep start at zero."""
     projection = "fc." if model.family == "vsrn" else "regions."

@@ -2,7 +2,7 @@
 
 Nam, Ha, Kim: Dual Attention Networks for Multimodal Reasoning and Matching, CVPR 2017,
 section 3.4. The attention blocks (eqs. 3-10, 13-14) stand in `dan_attention`; the loss (eq. 20)
-is with the other losses; eqs. 11, 12 and 15 are r-DAN's.
+is with the other losses; eqs. 11, 12 and 15 are r-DAN's (`rdan`).
 
 | paper | here | shape |
 | --- | --- | --- |

@@ -6,9 +6,9 @@ from importlib import import_module
 from typing import Any
 
 from crossgaze.errors import InputError, nearest
-from crossgaze.models.matcher import Matcher
+from crossgaze.models.base import Model
 
-# family -> (module, model class, configuration class)
+# family -> (module, model class, configuration class), of those that match
 FAMILIES = {
     "vse++": ("vse", "Vse", "VseConfig"),
     "sum-max": ("summax", "SumMax", "SumMaxConfig"),
@@ -18,20 +18,23 @@ FAMILIES = {
     "m-dan": ("dan", "Dan", "DanConfig"),
     "mmca": ("mmca", "Mmca", "MmcaConfig"),
 }
+# the same, of those that answer questions
+ANSWERERS = {"r-dan": ("rdan", "RDan", "RDanConfig")}
 
 
-def family(name: str) -> tuple[type[Matcher], type[Any]]:
+def family(name: str) -> tuple[type[Model], type[Any]]:
     """Return a family's model class and its configuration class.
 
     Example:
         >>> family("scan")[0].__name__
         'Scan'
     """
-    if name not in FAMILIES:
+    known = FAMILIES | ANSWERERS
+    if name not in known:
         raise InputError(
-            f"family: unknown name {name!r}{nearest(str(name), FAMILIES)}, "
-            f"wanted one of {', '.join(FAMILIES)}"
+            f"family: unknown name {name!r}{nearest(str(name), known)}, "
+            f"wanted one of {', '.join(known)}"
         )
-    module, model, config = FAMILIES[name]
+    module, model, config = known[name]
     found = import_module(f"crossgaze.models.{module}")
     return getattr(found, model), getattr(found, config)

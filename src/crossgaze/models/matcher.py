@@ -2,57 +2,34 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy.typing as npt
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from crossgaze.data.text.vocabulary import Vocabulary
 from crossgaze.errors import InputError
-from crossgaze.models.checks import numbers, require_counts, whole_numbers
+from crossgaze.models.base import Model
 from crossgaze.models.companion import Companion
 from crossgaze.models.encoded import Attention, Encoded
-from crossgaze.models.text import TextEncoder
 from crossgaze.scoring.kernel import HALF, InnerProducts, Kernel
 
 
-class Matcher(nn.Module, ABC):
+class Matcher(Model):
     """A model that scores how well images and sentences belong together.
 
     Every image is k region features, every sentence words. Sides are encoded by themselves and
     compared by `similarity`; gradients flow through all of it when torch records them.
 
     Class attributes:
-        family: the model's name in `config.json`.
         embeds: whether each side becomes one vector whose inner products are the similarities
             (VSE++, VSRN, m-DAN), or pairs must be seen together (SCAN, BFAN, MMCA).
         companion_type: the configuration's class of what is trained along (`Companion`), if any.
     """
 
-    family: ClassVar[str]
     embeds: ClassVar[bool]
     companion_type: ClassVar[type[Any] | None] = None
-    config: Any
-    text: TextEncoder
-
-    def __init__(self) -> None:
-        super().__init__()
-        # Where the weights came from, kept in config.json: an imported checkpoint, a training run.
-        self.origin: dict[str, Any] = {}
-
-    @property
-    def device(self) -> torch.device:
-        """Where the weights are."""
-        return next(self.parameters()).device
-
-    @property
-    def vocabulary(self) -> Vocabulary | None:
-        """The words the model knows; None where it reads word pieces."""
-        return self.text.vocabulary
 
     # Encoding ---------------------------------------------------------------------------------
 
@@ -65,34 +42,11 @@ class Matcher(nn.Module, ABC):
             regions: (N, k, d) region features, or (N, d) for one region an image.
             counts: (N,) how many regions are real; all of them if not given.
         """
-        # A copy of an array: a mapped store is read-only, and torch would warn.
-        x = regions if isinstance(regions, Tensor) else numbers("regions", regions)
-        x = x.to(self.device, next(self.parameters()).dtype)
-        x = x[:, None] if x.ndim == 2 else x
-        width = self.config.region_width
-        if x.ndim != 3 or x.shape[1] == 0 or x.shape[2] != width:
-            raise InputError(f"regions: got shape {tuple(x.shape)}, wanted (N, k, {width})")
-        real = require_counts("counts", counts, len(x), x.shape[1]).to(self.device)
-        return self._encode_regions(x, real)
+        return self._encode_regions(*self._regions(regions, counts))
 
     def encode_texts(self, texts: Sequence[str]) -> Encoded:
         """Encode sentences, with the words of the model's vocabulary."""
-        if isinstance(texts, str):
-            raise InputError(f"texts: got one text {texts[:40]!r}, wanted a list of texts")
-        texts = list(texts)
-        for number, text in enumerate(texts):
-            if not isinstance(text, str):
-                kind = type(text).__name__
-                raise InputError(f"texts[{number}]: got a {kind}, wanted a text")
-        rows = [self.text.tokenize(text) for text in texts]
-        for number, (row, text) in enumerate(zip(rows, texts, strict=True)):
-            if not row:
-                raise InputError(f"texts[{number}]: {text!r} has no word in it")
-        lengths = torch.tensor([len(row) for row in rows], dtype=torch.long)
-        ids = torch.zeros(len(rows), int(lengths.max()) if rows else 1, dtype=torch.long)
-        for number, row in enumerate(rows):
-            ids[number, : len(row)] = torch.tensor(row)
-        return self.encode_tokens(ids, lengths)
+        return self.encode_tokens(*self._read_texts("texts", texts))
 
     def encode_tokens(
         self, ids: Tensor | npt.NDArray[Any], lengths: Tensor | npt.NDArray[Any] | Sequence[int]
@@ -103,12 +57,7 @@ class Matcher(nn.Module, ABC):
             ids: (N, n) numbers in the model's vocabulary, padded on the right with anything.
             lengths: (N,) how many are real, at least 1, in any order.
         """
-        tokens = whole_numbers("ids", ids).to(self.device)
-        if tokens.ndim != 2:
-            raise InputError(f"ids: got shape {tuple(tokens.shape)}, wanted (N, n)")
-        real = require_counts("lengths", lengths, len(tokens), tokens.shape[1]).to(self.device)
-        self.text.require_known(tokens, real)
-        return self._encode_words(tokens, real)
+        return self._encode_words(*self._tokens(ids, lengths))
 
     @abstractmethod
     def _encode_regions(self, regions: Tensor, counts: Tensor) -> Encoded:
@@ -171,14 +120,6 @@ class Matcher(nn.Module, ABC):
     def make_companion(self, config: Any) -> Companion:  # noqa: ANN401 (a `companion_type`)
         """Return what learns along with this model, of its `companion_type`."""
         raise InputError(f"{self.family}: nothing is trained along with it")
-
-    # Keeping ----------------------------------------------------------------------------------
-
-    def save_pretrained(self, folder: str | Path) -> None:
-        """Write the model to a folder that `crossgaze.load` reads, without any pickle."""
-        from crossgaze.models.pretrained import save_pretrained
-
-        save_pretrained(self, folder)
 
 
 def require_pairs(images: Encoded, texts: Encoded) -> None:

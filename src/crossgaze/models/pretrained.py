@@ -18,28 +18,29 @@ from typing import TYPE_CHECKING, Any
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
-from torch import Tensor
 
 from crossgaze import __version__
 from crossgaze.config import build, to_dict
 from crossgaze.data.text.vocabulary import Vocabulary
-from crossgaze.errors import FileFormatError, InputError, MissingExtraError
+from crossgaze.errors import FileFormatError, InputError
 from crossgaze.files import sync_folder, write_atomically, write_json
+from crossgaze.models.base import Model
+from crossgaze.models.card import model_card
 from crossgaze.models.families import family
+from crossgaze.models.finding import FILES, FORMAT, VERSION, find_folder
+from crossgaze.models.fitting import build_fitting, load_weights
 from crossgaze.models.matcher import Matcher
 
 if TYPE_CHECKING:
+    from crossgaze.models.answerer import Answerer
     from crossgaze.models.ensemble import Ensemble
 
-FORMAT, VERSION = "crossgaze-model", 1
-FILES = ("config.json", "model.safetensors", "vocab.json", "README.md")
 
-
-def save_pretrained(model: Matcher, folder: str | Path) -> None:
+def save_pretrained(model: Model, folder: str | Path) -> None:
     """Write a model to a folder that `load` reads.
 
     Args:
-        model: any matcher.
+        model: any model.
         folder: new, empty, or holding an earlier save, which stays until this one is whole.
     """
     with replacing_folder(Path(folder)) as out:
@@ -64,7 +65,7 @@ def save_ensemble(model: Ensemble, folder: str | Path) -> None:
         write_json(out / "config.json", head | {"crossgaze": __version__})
 
 
-def _write(model: Matcher, out: Path) -> None:
+def _write(model: Model, out: Path) -> None:
     weights = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
     save_file(weights, out / "model.safetensors", metadata={"format": "pt"})
     with (out / "model.safetensors").open("rb") as file:
@@ -129,18 +130,41 @@ def _is_model(folder: Path) -> bool:
 
 
 def load(source: str | Path, *, device: str | torch.device = "cpu") -> Matcher | Ensemble:
-    """Load a model from a folder or a Hub id, ready to score (evaluation mode).
+    """Load a model that matches from a folder or a Hub id, ready to score (evaluation mode).
+
+    One that answers questions is loaded, too; for a type checker see `load_answerer`.
 
     Args:
-        source: a folder that `save_pretrained` or `crossgaze import` wrote, or "owner/name".
+        source: a folder that `save_pretrained` or `crossgaze import` wrote, the short name of a
+            model that ships (`crossgaze.models.finding.zoo_models`), or "owner/name" on the Hub.
         device: where to put it.
     """
-    folder = _folder(source)
+    return _load(find_folder(source), device)  # type: ignore[return-value]
+
+
+def load_answerer(source: str | Path, *, device: str | torch.device = "cpu") -> Answerer:
+    """Load a model that answers questions (r-DAN), and refuse any other."""
+    from crossgaze.models.answerer import Answerer
+
+    found = _load(find_folder(source), device)
+    if not isinstance(found, Answerer):
+        raise InputError(
+            f"{source}: is a {found.family}, which answers no questions; wanted an r-dan"
+        )
+    return found
+
+
+def family_of(source: str | Path) -> str:
+    """Return the family of a saved model without loading it."""
+    return str(_read_head(find_folder(source) / "config.json")["family"])
+
+
+def _load(folder: Path, device: str | torch.device) -> Model | Ensemble:
     head = _read_head(folder / "config.json")
     if head["family"] == "ensemble":
         from crossgaze.models.ensemble import Ensemble
 
-        members = [load(folder / _plain(folder, name), device=device) for name in head["members"]]
+        members = [_load(folder / _plain(folder, name), device) for name in head["members"]]
         return Ensemble(members).eval()  # type: ignore[arg-type]
     model_type, config_type = family(head["family"])
     config = build(config_type, head["config"], source=str(folder / "config.json"))
@@ -178,75 +202,6 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def build_fitting(
-    model_type: type[Matcher],
-    config: Any,  # noqa: ANN401 (each family has its own)
-    vocabulary: Vocabulary | int | None,
-    shapes: Mapping[str, tuple[int, ...]],
-    path: Path,
-) -> Matcher:
-    """Build a model that weights of these shapes fit, refusing before any memory is taken.
-
-    A file of a few bytes can ask for a model of any size; its weights cannot be larger than it is.
-    """
-    if config.text.kind != "bert":  # a BERT is loaded and not just built
-        with torch.device("meta"):
-            skeleton = model_type(config, vocabulary)  # type: ignore[call-arg]
-        wanted = {key: tuple(value.shape) for key, value in skeleton.state_dict().items()}
-        require_fit(wanted, shapes, path)
-    return model_type(config, vocabulary)  # type: ignore[call-arg]
-
-
-def require_fit(
-    wanted: Mapping[str, tuple[int, ...]], found: Mapping[str, tuple[int, ...]], path: Path
-) -> None:
-    """Name every key that is missing, too many, or of another shape."""
-    problems = [f"missing {key}" for key in wanted if key not in found]
-    problems += [f"unexpected {key}" for key in found if key not in wanted]
-    problems += [
-        f"{key} has shape {found[key]}, wanted {wanted[key]}"
-        for key in wanted
-        if key in found and found[key] != wanted[key]
-    ]
-    if problems:
-        raise FileFormatError(path, f"does not fit the model: {'; '.join(problems)}")
-
-
-def load_weights(model: Matcher, weights: Mapping[str, Tensor], path: Path) -> None:
-    """Copy weights into a model; they may be kept in half precision on disk."""
-    wanted = model.state_dict()
-    shapes = {key: tuple(value.shape) for key, value in wanted.items()}
-    require_fit(shapes, {key: tuple(value.shape) for key, value in weights.items()}, path)
-    for key, value in weights.items():
-        if wanted[key].is_floating_point() and not value.is_floating_point():
-            raise FileFormatError(path, f"{key} holds {value.dtype}, wanted floating point")
-        if not bool(torch.isfinite(value).all()):
-            raise FileFormatError(path, f"{key} holds values that are not finite")
-    model.load_state_dict({key: weights[key].to(wanted[key].dtype) for key in wanted})
-
-
-def _folder(source: str | Path) -> Path:
-    path = Path(source)
-    if path.is_dir():
-        return path
-    if path.exists() or str(source).count("/") != 1 or str(source).startswith((".", "/", "~")):
-        raise InputError(
-            f"{source}: no such folder, wanted a model's folder or a Hub id owner/name"
-        )
-    try:
-        from huggingface_hub import snapshot_download
-    except ImportError:
-        raise MissingExtraError(f"the Hub id {source!r}", "huggingface_hub", "bert") from None
-    try:
-        patterns = [*FILES, *(f"*/{name}" for name in FILES)]  # an ensemble's members, too
-        return Path(snapshot_download(str(source), allow_patterns=patterns))
-    except Exception as error:  # noqa: BLE001 (the Hub's client raises many families)
-        first = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise InputError(
-            f"{source}: no such folder here, and as a Hub id it cannot be had: {first}"
-        ) from None
-
-
 def _read_head(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise InputError(f"{path.parent}: is not a model's folder, it has no config.json")
@@ -271,38 +226,3 @@ def _plain(folder: Path, name: object) -> str:
     if not isinstance(name, str) or not name.isdigit():
         raise FileFormatError(folder / "config.json", f"names the member {name!r}, wanted a number")
     return name
-
-
-def model_card(model: Matcher) -> str:
-    """Return a card that says what the model is, how to use it, and where it came from."""
-    parameters = sum(parameter.numel() for parameter in model.parameters())
-    rows = to_dict(model.config)
-    rows |= {f"text: {key}": value for key, value in rows.pop("text").items()}
-    settings = "\n".join(f"| {key} | {value} |" for key, value in rows.items())
-    known = f"{model.text.words:,} words" if model.text.words else "words"
-    if model.config.text.kind == "bert":
-        known = f"word pieces of {model.config.text.bert}"
-    elif model.vocabulary is None:
-        known += " known by number only"
-    origin = "\n".join(f"- {key}: {value}" for key, value in model.origin.items())
-    return f"""# {model.family}
-
-A crossgaze model: {parameters:,} parameters, {known}, regions of width {model.config.region_width}.
-
-```python
-import crossgaze
-
-model = crossgaze.load("THIS-FOLDER")
-scores = model.similarity(model.encode_images(regions), model.encode_texts(["two dogs"]))
-```
-
-| setting | value |
-| --- | --- |
-{settings}
-
-## Where it came from
-
-{origin or "Nothing was recorded."}
-
-Made with crossgaze {__version__}. What data it was trained on decides what it may be used for.
-"""

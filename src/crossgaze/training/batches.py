@@ -129,6 +129,7 @@ class Batch:
         all_lengths: (N,) how many words they have.
         sizes: n of every rank.
         swaps: the captions with a word swapped, where a constraint wants them.
+        labels: (n,) the class of each question's answer, where questions are answered.
     """
 
     captions: Tensor
@@ -141,13 +142,14 @@ class Batch:
     all_lengths: Tensor
     sizes: tuple[int, ...]
     swaps: Swaps | None = None
+    labels: Tensor | None = None
 
     def to(self, device: torch.device) -> Batch:
         """Return the batch on a device; swaps are moved when they are encoded."""
         moved = {
             field.name: getattr(self, field.name).to(device, non_blocking=True)
             for field in fields(self)
-            if field.name not in ("sizes", "swaps")
+            if isinstance(getattr(self, field.name), Tensor)
         }
         return replace(self, **moved)
 

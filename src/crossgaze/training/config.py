@@ -14,65 +14,17 @@ from crossgaze.models.checks import (
     require_choice,
     require_positive,
     require_share,
-    require_switch,
     require_whole,
 )
-from crossgaze.models.families import family
+from crossgaze.models.families import ANSWERERS, family
 from crossgaze.training.constraints import ConstraintConfig
+from crossgaze.training.data_config import DataConfig
 from crossgaze.training.losses import LossConfig
 
 MOST = 1 << 40  # steps, epochs, seeds: no bound that anybody meets
 Optimiser = Literal["adam", "adamw", "sgd"]
 Schedule = Literal["constant", "drop", "cosine"]
 Precision = Literal["float32", "bfloat16", "float16"]
-
-
-@dataclass(frozen=True)
-class DataConfig:
-    """What is learned from.
-
-    Args:
-        captions: a folder or file that `crossgaze data` reads, or several of them.
-        regions: the region store of the images, or the `*_precomp` folder that has their features;
-            or one for each of `captions`.
-        train: the splits that are learned from.
-        dev: the split that the best snapshot is chosen by.
-        dev_images: how many of its images, from the first on; 0 for all.
-        min_count: how often a training word must occur to be known.
-        vocabulary: a vocabulary file instead.
-        in_memory: hold the features in main memory instead of mapping the store.
-    """
-
-    captions: Path | tuple[Path, ...]
-    regions: Path | tuple[Path, ...]
-    train: tuple[str, ...] = ("train",)
-    dev: str = "dev"
-    dev_images: int = 0
-    min_count: int = 4
-    vocabulary: Path | None = None
-    in_memory: bool = False
-
-    def __post_init__(self) -> None:
-        if len(self.sources) != len(self.stores) or not self.sources:
-            raise InputError(
-                f"data: got {len(self.sources)} captions and {len(self.stores)} regions, "
-                "wanted a region store for each set of captions"
-            )
-        if not self.train:
-            raise InputError("data.train: got no split, wanted one or more")
-        require_whole("data.dev_images", self.dev_images, least=0)
-        require_whole("data.min_count", self.min_count)
-        require_switch("data.in_memory", self.in_memory)
-
-    @property
-    def sources(self) -> tuple[Path, ...]:
-        """The captions, one or more."""
-        return self.captions if isinstance(self.captions, tuple) else (self.captions,)
-
-    @property
-    def stores(self) -> tuple[Path, ...]:
-        """The region stores, one or more."""
-        return self.regions if isinstance(self.regions, tuple) else (self.regions,)
 
 
 @dataclass(frozen=True)
@@ -212,8 +164,18 @@ class TrainConfig:
         require_whole("seed", self.seed, least=0, most=MOST)
         require_share("average", self.average)
         require_choice("precision", self.precision, get_args(Precision))
+        wanted = "questions" if self.task == "answer" else "captions"
+        if (self.data.questions is not None) != (self.task == "answer"):
+            raise InputError(f"data: {self.family} learns from {wanted}, wanted data.{wanted}")
+        if self.task == "answer" and self.constraints.active:
+            raise InputError(f"constraints: {self.family} has none, wanted no such key")
         self.model_config()
         self.companion_config()
+
+    @property
+    def task(self) -> Literal["match", "answer"]:
+        """What is learned, which the family decides."""
+        return "answer" if self.family in ANSWERERS else "match"
 
     def model_config(self, region_width: int | None = None) -> Any:  # noqa: ANN401 (each family's)
         """Return the family's own configuration.
@@ -232,7 +194,7 @@ class TrainConfig:
         if self.companion is None:
             return None
         model, _ = family(self.family)
-        kind = model.companion_type
+        kind = getattr(model, "companion_type", None)
         if kind is None:
             raise InputError(f"companion: {self.family} has none, wanted no such key")
         return _build("companion", kind, _keys("companion", self.companion))

@@ -18,7 +18,9 @@ SIDES = {"i2t": ("-", "sentences"), "t2i": ("--", "images")}
 
 
 def draw_curves(logs: Sequence[tuple[str, Path]], picture: Path) -> None:
-    """Draw loss, recalls and their sum over the epochs of one or several runs.
+    """Draw loss and figures on dev over the epochs of one or several runs.
+
+    Of runs that match these are the recalls and their sum, of runs that answer the accuracies.
 
     Args:
         logs: a name and a `log.jsonl` for each run; with one run all six recalls are drawn, with
@@ -36,9 +38,11 @@ def draw_curves(logs: Sequence[tuple[str, Path]], picture: Path) -> None:
         _draw_loss(axes[0], name, lines, colour)
         _draw_sum(axes[1], name, lines, colour, mark=True)
     axes[0].set(title="Training loss", xlabel="epoch", ylabel="loss of a batch", ylim=(0, None))
-    axes[1].set(title="Sum of recalls on dev", xlabel="epoch", ylabel="rsum (of 600)")
+    answers = any("accuracy" in line["dev"] for line in _epochs(runs[0][1]))
+    title, unit = ("Accuracy", "%") if answers else ("Sum of recalls", "rsum (of 600)")
+    axes[1].set(title=f"{title} on dev", xlabel="epoch", ylabel=unit)
     if alone:
-        _draw_recalls(axes[2], runs[0][1])
+        (_draw_kinds if answers else _draw_recalls)(axes[2], runs[0][1])
         figure.suptitle(runs[0][0], fontsize=13)
     else:
         axes[1].legend(frameon=False, fontsize=9)
@@ -124,7 +128,8 @@ def _draw_sum(
     epochs = _epochs(lines)
     if not epochs:
         return
-    x, y = [line["epoch"] for line in epochs], [line["dev"]["rsum"] for line in epochs]
+    x = [line["epoch"] for line in epochs]
+    y = [line["dev"].get("rsum", line["dev"].get("accuracy")) for line in epochs]
     ax.plot(x, y, color=colour, marker="o", markersize=4, label=name)
     best = max(range(len(y)), key=y.__getitem__)
     if mark:
@@ -147,4 +152,16 @@ def _draw_recalls(ax: Any, lines: Sequence[dict[str, Any]]) -> None:  # noqa: AN
             label = f"R@{cut[1:]} of {asked}"
             ax.plot(x, y, style, color=colour, marker="o", markersize=3, label=label)
     ax.set(title="Recalls on dev", xlabel="epoch", ylabel="%", ylim=(0, 100))
+    ax.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+
+def _draw_kinds(ax: Any, lines: Sequence[dict[str, Any]]) -> None:  # noqa: ANN401
+    epochs = _epochs(lines)
+    x = [line["epoch"] for line in epochs]
+    names = [name for name in epochs[0]["dev"] if name != "accuracy"] or ["accuracy"]
+    for name, colour in zip(names, COLOURS.values(), strict=False):
+        y = [line["dev"][name] for line in epochs]
+        label = name.replace("yes_no", "yes/no")
+        ax.plot(x, y, color=colour, marker="o", markersize=3, label=label)
+    ax.set(title="Accuracy on dev by answer", xlabel="epoch", ylabel="%", ylim=(0, 100))
     ax.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))

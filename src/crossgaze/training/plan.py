@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from crossgaze.models.answerer import Answerer
 from crossgaze.training.config import TrainConfig
 from crossgaze.training.distributed import choose_device
 from crossgaze.training.optimisers import rate_factor
 from crossgaze.training.prepare import parameters_of, prepare
 from crossgaze.training.snapshots import CHECKPOINT, SETTINGS, require_same
 from crossgaze.training.summary import SUMMARY
+from crossgaze.training.tasks import task_of
 
 
 def make_plan(config: TrainConfig, out: Path, device: str = "auto") -> dict[str, Any]:
@@ -25,7 +27,7 @@ def make_plan(config: TrainConfig, out: Path, device: str = "auto") -> dict[str,
     if (out / SETTINGS).is_file():
         require_same(out, config)
     ready = prepare(config, remember=False)
-    train, dev = ready.train, ready.dev
+    train, dev, unit = ready.train, ready.dev, task_of(config).unit
     per_epoch = train.steps(config.batch)
     learned = parameters_of(ready.model)
     along = 0 if ready.companion is None else parameters_of(ready.companion)
@@ -37,10 +39,11 @@ def make_plan(config: TrainConfig, out: Path, device: str = "auto") -> dict[str,
     ]
     return {
         "model": f"{config.family}, {learned:,} weights",
+        **({"answers": len(ready.model.answers)} if isinstance(ready.model, Answerer) else {}),
         **({"trained along": f"{along:,} weights"} if along else {}),
         "words": ready.model.text.words,
-        "learns from": f"{len(train.sentences):,} captions of {len(train.regions):,} images",
-        "chosen by": f"{len(dev.sentences):,} captions of {len(dev.regions):,} images",
+        "learns from": f"{len(train.sentences):,} {unit} of {len(train.regions):,} images",
+        "chosen by": f"{len(dev.sentences):,} {unit} of {len(dev.regions):,} images",
         "regions": f"{train.regions.most} x {train.regions.width} an image",
         "loss": _loss(config),
         "optimiser": f"{config.optimiser.kind}, rate {ends[0]:g} to {ends[1]:g}",
@@ -54,6 +57,8 @@ def make_plan(config: TrainConfig, out: Path, device: str = "auto") -> dict[str,
 
 
 def _loss(config: TrainConfig) -> str:
+    if config.task == "answer":
+        return "cross-entropy"
     loss, names = config.loss, config.constraints
     warm = f", warm start of {loss.warm_steps} steps" if loss.warm_steps else ""
     more = [f"{name} x {getattr(names, name):g}" for name in ("ccr", "ccs") if getattr(names, name)]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,12 +17,14 @@ from crossgaze.data.regions.precomp import is_precomp, open_precomp
 from crossgaze.data.regions.store import RegionStore
 from crossgaze.data.text.vocabulary import Vocabulary
 from crossgaze.errors import InputError
+from crossgaze.models.base import Model
 from crossgaze.models.companion import Companion
 from crossgaze.models.families import family
 from crossgaze.models.matcher import Matcher
 from crossgaze.models.pretrained import load
 from crossgaze.training.batches import CaptionSet, ImageRegions, Sentences
-from crossgaze.training.config import DataConfig, TrainConfig
+from crossgaze.training.config import TrainConfig
+from crossgaze.training.data_config import DataConfig
 from crossgaze.training.seeds import seed_everything
 from crossgaze.training.swaps import SwapSampler, word_list
 
@@ -40,15 +43,19 @@ class Prepared:
         sampler: draws words to swap, where CCS wants them.
         fingerprint: of the data, by which another run's data are told apart.
         notes: what was left out, each in a sentence.
+        origin: what the model must remember of its data: how the regions were made.
+        chosen_by: what dev is, for people.
     """
 
-    model: Matcher
+    model: Model
     companion: Companion | None
     train: CaptionSet
     dev: CaptionSet
     sampler: SwapSampler | None
     fingerprint: str
     notes: tuple[str, ...]
+    origin: Mapping[str, Any] = field(default_factory=dict)
+    chosen_by: str = "dev"
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,16 +91,17 @@ def prepare(config: TrainConfig, *, remember: bool = True) -> Prepared:
         remember: whether a frozen BERT reads all captions now, which takes minutes; training wants
             it, a look at the data does not.
     """
+    if config.task == "answer":
+        from crossgaze.training.questions import prepare_questions
+
+        return prepare_questions(config, remember=remember)
     train, dev, notes = read_sources(config.data)
     width = train.stores[0].head.width
     seed_everything(config.seed)
     model = make_model(config, train.captions, width)
     wanted = config.companion_config()
     companion = None if wanted is None else model.make_companion(wanted)
-    if config.augment.words and model.text.unknown is None:
-        raise InputError(
-            "augment.words: got words to drop, but this text encoder has no <unk>; wanted 0"
-        )
+    require_droppable(config, model)
     held = config.data.in_memory
     sets, rows = [], []
     for part in (train, dev):
@@ -115,7 +123,16 @@ def prepare(config: TrainConfig, *, remember: bool = True) -> Prepared:
     if config.constraints.ccs:
         known = sets[0].sentences.rows()
         sampler = SwapSampler(known, sets[0].owners, word_list(model.text))
-    return Prepared(model, companion, sets[0], sets[1], sampler, _fingerprint(train, dev), notes)
+    return Prepared(
+        model=model,
+        companion=companion,
+        train=sets[0],
+        dev=sets[1],
+        sampler=sampler,
+        fingerprint=_fingerprint(train, dev),
+        notes=notes,
+        chosen_by=config.data.chosen_by,
+    )
 
 
 def read_sources(config: DataConfig) -> tuple[Sources, Sources, tuple[str, ...]]:
@@ -171,11 +188,7 @@ def make_model(config: TrainConfig, captions: Sequence[str], region_width: int) 
         region_width: of the store.
     """
     wanted = config.model_config(region_width)
-    if wanted.region_width != region_width:
-        raise InputError(
-            f"model.region_width: got {wanted.region_width}, the region store has {region_width}; "
-            "leave it out to take the store's"
-        )
+    require_width(wanted, region_width)
     if config.start is not None:
         found = load(config.start)
         if not isinstance(found, Matcher) or found.family != config.family:
@@ -183,16 +196,39 @@ def make_model(config: TrainConfig, captions: Sequence[str], region_width: int) 
         if found.config != wanted:
             raise InputError(f"start: {config.start} has another configuration than the recipe")
         return found
-    vocabulary = None
-    if wanted.text.kind != "bert":
-        path = config.data.vocabulary
-        vocabulary = (
-            Vocabulary.load(path)
-            if path is not None
-            else Vocabulary.build(captions, config.data.min_count)
-        )
     model_type, _ = family(config.family)
-    return model_type(wanted, vocabulary)  # type: ignore[call-arg]
+    made = model_type(wanted, make_vocabulary(config, wanted, captions))  # type: ignore[call-arg]
+    assert isinstance(made, Matcher)  # the recipe's task has seen to it
+    return made
+
+
+def make_vocabulary(
+    config: TrainConfig,
+    wanted: Any,  # noqa: ANN401 (each family has its own)
+    texts: Sequence[str],
+) -> Vocabulary | None:
+    """Return the recipe's vocabulary file or the words of the training texts; None for a BERT."""
+    if wanted.text.kind == "bert":
+        return None
+    path = config.data.vocabulary
+    return Vocabulary.load(path) if path else Vocabulary.build(texts, config.data.min_count)
+
+
+def require_width(wanted: Any, region_width: int) -> None:  # noqa: ANN401
+    """Refuse a model that takes other regions than the store has."""
+    if wanted.region_width != region_width:
+        raise InputError(
+            f"model.region_width: got {wanted.region_width}, the region store has {region_width}; "
+            "leave it out to take the store's"
+        )
+
+
+def require_droppable(config: TrainConfig, model: Model) -> None:
+    """Refuse to drop words for a text encoder that has nothing to put in their place."""
+    if config.augment.words and model.text.unknown is None:
+        raise InputError(
+            "augment.words: got words to drop, but this text encoder has no <unk>; wanted 0"
+        )
 
 
 def _fingerprint(*parts: Sources) -> str:
@@ -203,12 +239,18 @@ def _fingerprint(*parts: Sources) -> str:
             digest.update("\0".join((*one.images, *one.captions)).encode())
             digest.update(one.image_of.tobytes())
         for store in part.stores:
-            for commit in store.commits:
-                digest.update(repr((commit.ids, sorted(commit.crc.items()))).encode())
-            if store.head.external and len(store):  # no checksums there: look at some rows
-                some = np.unique(np.linspace(0, len(store) - 1, LOOKED_AT).astype(np.int64))
-                digest.update(np.ascontiguousarray(store.features[some]).tobytes())
+            for known in store_marks(store):
+                digest.update(known)
     return digest.hexdigest()
+
+
+def store_marks(store: RegionStore) -> Iterator[bytes]:
+    """Give what a store's regions are known again by: its own checksums of them."""
+    for commit in store.commits:
+        yield repr((commit.ids, sorted(commit.crc.items()))).encode()
+    if store.head.external and len(store):  # no checksums there: look at some rows
+        some = np.unique(np.linspace(0, len(store) - 1, LOOKED_AT).astype(np.int64))
+        yield np.ascontiguousarray(store.features[some]).tobytes()
 
 
 def parameters_of(module: torch.nn.Module) -> int:

@@ -69,7 +69,7 @@ class Step(nn.Module):
     def _encode(self, batch: Batch) -> tuple[Encoded, Encoded]:
         """Encode both sides of the batch, augmented."""
         regions, counts = augment(self.config.augment, batch.regions, batch.counts)
-        with self._autocast(batch.ids.device):
+        with autocast(self.config.precision, batch.ids.device):
             images = self.model.encode_images(regions, counts)
             texts = self.model.encode_tokens(batch.ids, batch.lengths)
         return _single(images), _single(texts)
@@ -81,25 +81,20 @@ class Step(nn.Module):
             return {}
         swapped = None
         if batch.swaps is not None:
-            with self._autocast(batch.ids.device):
+            with autocast(self.config.precision, batch.ids.device):
                 swapped = encode_swaps(self.model, batch.swaps)
             swapped = replace(swapped, texts=_single(swapped.texts))
         terms = constraint_terms(self.model, images, texts, swapped, wanted)
-        share = _share(batch) if wanted.mean else 1.0
+        share = share_of(batch) if wanted.mean else 1.0
         return {name: share * term for name, term in weigh(terms, wanted).items()}
 
     def _along(self, batch: Batch, images: Encoded) -> dict[str, Tensor]:
         """Return this process's part of what the companion's losses are."""
         if self.companion is None:
             return {}
-        with self._autocast(batch.ids.device):
+        with autocast(self.config.precision, batch.ids.device):
             terms = self.companion.terms(images, batch.written, batch.lengths)
-        return {name: _share(batch) * term for name, term in terms.items()}
-
-    def _autocast(self, device: torch.device) -> torch.autocast:
-        half = self.config.precision != "float32"
-        dtype = getattr(torch, self.config.precision) if half else None
-        return torch.autocast(device.type, dtype=dtype, enabled=half)
+        return {name: share_of(batch) * term for name, term in terms.items()}
 
     def _every(self, texts: Encoded, batch: Batch) -> Encoded:
         """Return the sentences of the whole batch."""
@@ -112,7 +107,15 @@ class Step(nn.Module):
         return Encoded(parts["vectors"], parts["fragments"], batch.all_lengths)
 
 
-def _share(batch: Batch) -> float:
+def autocast(precision: str, device: torch.device) -> torch.autocast:
+    """Return the context in which encoders compute in a precision."""
+    half = precision != "float32"
+    return torch.autocast(
+        device.type, dtype=getattr(torch, precision) if half else None, enabled=half
+    )
+
+
+def share_of(batch: Batch) -> float:
     """Return which part of the batch this process has: means are of parts, sums are not."""
     return len(batch.lengths) / len(batch.owners)
 

@@ -14,24 +14,25 @@ from crossgaze import __version__
 from crossgaze.config import to_dict
 from crossgaze.errors import MissingExtraError
 from crossgaze.files import write_json
+from crossgaze.models.base import Model
 from crossgaze.training.curves import draw_curves
 from crossgaze.training.prepare import Prepared, parameters_of
-from crossgaze.training.step import Step
 
 SUMMARY, CURVES = "summary.json", "curves.png"
 
 
 def write_summary(
-    folder: Path, step: Step, data: Prepared, facts: dict[str, Any], log: Path
+    folder: Path, model: Model, data: Prepared, facts: dict[str, Any], log: Path, unit: str
 ) -> dict[str, Any]:
     """Write `summary.json` and the learning curves, and return the first.
 
     Args:
         folder: of the run.
-        step: model and companion.
+        model: as it is at the end.
         data: what was learned from.
         facts: what the trainer knows: config, command, steps, history ...
         log: the run's log.
+        unit: what was learned from, "captions" or "questions".
     """
     best = facts["history"][facts["best_epoch"] - 1] if facts["best_epoch"] else {}
     notes = list(data.notes)
@@ -40,17 +41,17 @@ def write_summary(
     except MissingExtraError as error:
         notes.append(f"no {CURVES}: {error}")
     summary = {
-        "family": step.model.family,
-        "model": to_dict(step.model.config),
+        "family": model.family,
+        "model": to_dict(model.config),
         "seed": facts["config"]["seed"],
         "metrics": {name: round(value, 3) for name, value in best.items()},
-        "metrics_of": facts["config"]["data"]["dev"],
+        "metrics_of": data.chosen_by,
         **facts,
-        "parameters": parameters_of(step.model),
+        "parameters": parameters_of(model),
         "data": {
-            "train_captions": len(data.train.sentences),
+            f"train_{unit}": len(data.train.sentences),
             "train_images": len(data.train.regions),
-            "dev_captions": len(data.dev.sentences),
+            f"dev_{unit}": len(data.dev.sentences),
             "dev_images": len(data.dev.regions),
             "fingerprint": data.fingerprint,
         },

@@ -7,7 +7,7 @@ A run is a folder:
 | `config.yaml` | all settings |
 | `log.jsonl` | losses every few steps, figures after each epoch |
 | `checkpoint.pt` | where to go on |
-| `best/` | the model with the highest sum of recalls on dev, for `crossgaze.load` |
+| `best/` | the model with the highest sum of recalls or accuracy on dev, for `crossgaze.load` |
 | `best-companion/` | what was trained along with it, if anything |
 | `summary.json`, `curves.png` | when the run has ended |
 """
@@ -41,9 +41,8 @@ from crossgaze.training.prepare import Prepared, prepare
 from crossgaze.training.seeds import repeatable, seed_of
 from crossgaze.training.snapshots import open_run, read_checkpoint, write_checkpoint
 from crossgaze.training.state import State
-from crossgaze.training.step import Step
 from crossgaze.training.summary import read_summary, write_summary
-from crossgaze.training.validation import evaluate_dev
+from crossgaze.training.tasks import task_of
 from crossgaze.training.warm_start import WarmStart, collapsed
 
 Progress = Callable[[int, int], None]
@@ -66,7 +65,7 @@ def train(
         device: "auto", "cpu", "cuda", "cuda:1" ...
         tensorboard: whether to write for TensorBoard, too.
         command: how the run was started, for the summary.
-        on_progress: called with (done, total) captions.
+        on_progress: called with (done, total) captions or questions.
     """
     out = Path(out)
     with process_group(device) as place, repeatable(place), contextlib.ExitStack() as held:
@@ -101,7 +100,8 @@ class Run:
         self, config: TrainConfig, prepared: Prepared, out: Path, device: torch.device
     ) -> None:
         self.config, self.data, self.out, self.device = config, prepared, out, device
-        self.step = Step(config, prepared.model, prepared.companion).to(device)
+        self.task = task_of(config)
+        self.step: Any = self.task.step(config, prepared.model, prepared.companion).to(device)
         self.trained = [p for p in self.step.parameters() if p.requires_grad]
         self.wrapped = wrap(self.step, device)
         self.optimiser = make_optimiser(config.optimiser, self.trained)
@@ -115,7 +115,7 @@ class Run:
         smallest = len(prepared.train.sentences) // self.per_epoch
         if smallest < max(2, ranks()):
             raise InputError(
-                f"batch: {len(prepared.train.sentences):,} training captions in batches of "
+                f"batch: {len(prepared.train.sentences):,} training {self.task.unit} in batches of "
                 f"{config.batch} leave one of {smallest}, wanted {max(2, ranks())} or more"
             )
 
@@ -127,8 +127,8 @@ class Run:
         if saved is not None:
             if saved["fingerprint"] != self.data.fingerprint:
                 raise InputError(
-                    f"{self.out}: the captions or regions have changed since this run began; "
-                    "start anew with another --out"
+                    f"{self.out}: the {self.task.unit} or regions have changed since this run "
+                    "began; start anew with another --out"
                 )
             self.step.load_state_dict(saved["weights"])
             self.optimiser.load_state_dict(saved["optimiser"])
@@ -252,7 +252,7 @@ class Run:
         pairs = 1 if config.loss.mean else batch
         # In the first epoch all similarities are nearly equal without anything being wrong.
         late = state.epoch > 0 and config.loss.kind == "hardest"
-        if late and collapsed(means["ranking"], pairs, config.loss.margin):
+        if "ranking" in means and late and collapsed(means["ranking"], pairs, config.loss.margin):
             line["collapsed"] = True
         if self.log is not None:
             self.log.write(line | {"seconds": round(time.perf_counter() - self._began, 1)})
@@ -267,13 +267,14 @@ class Run:
         if is_first():
             averaged = contextlib.nullcontext() if self.average is None else self.average.in_place()
             with averaged:
-                figures = evaluate_dev(self.step.model, self.data.dev)
-                if figures["rsum"] > state.best:
+                figures = self.task.look(self.step.model, self.data.dev)
+                if figures[self.task.figure] > state.best:
                     self._keep_best(figures)
         figures = from_first(figures)
-        better = figures["rsum"] > state.best
+        found = figures[self.task.figure]
+        better = found > state.best
         if better:
-            state.best, state.best_epoch = figures["rsum"], state.epoch
+            state.best, state.best_epoch = found, state.epoch
         state.history.append(figures)
         if self.log is not None:
             shown = {name: round(value, 3) for name, value in figures.items()}
@@ -282,13 +283,14 @@ class Run:
             self.log.write(line | {"best": better, "seconds": seconds})
 
     def _keep_best(self, figures: dict[str, float]) -> None:
-        model = self.step.model
+        model, figure = self.step.model, self.task.figure
         model.origin = {
             "trained by": "crossgaze train",
-            "data": ", ".join(map(str, self.config.data.sources)),
+            "data": ", ".join(map(str, self.config.data.named)),
             "epoch": self.state.epoch,
-            "rsum on dev": round(figures["rsum"], 2),
+            f"{figure} on dev": round(figures[figure], 2),
             "seed": self.config.seed,
+            **self.data.origin,
         }
         model.save_pretrained(self.out / "best")
         if self.step.companion is not None:
@@ -313,4 +315,5 @@ class Run:
             "device": str(self.device),
             "ranks": ranks(),
         }
-        return write_summary(self.out, self.step, self.data, facts, self.out / LOG)
+        model, log = self.step.model, self.out / LOG
+        return write_summary(self.out, model, self.data, facts, log, self.task.unit)

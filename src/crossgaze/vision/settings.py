@@ -21,6 +21,7 @@ class ExtractConfig:
         regions: "objects", what the region model finds; "grid", g x g cells; "selective-search".
         boxes: a file of boxes to take instead: COCO's JSON, or bottom-up-attention's TSV.
         whole: whether the whole image is one more region, the last.
+        geometry: whether a feature ends with where the region lies: edges and area, 5 numbers.
         detector: the region model that ships, "objects", or a folder with another; it also gives
             the features of selective search and of given boxes.
         backbone: of a grid: "efficientnet-lite2" (or 0, 1), "vgg19", a folder or Hub id of a
@@ -41,6 +42,7 @@ class ExtractConfig:
     regions: Literal["objects", "grid", "selective-search"] = "objects"
     boxes: Path | None = None
     whole: bool = False
+    geometry: bool = False
     detector: str = "objects"
     backbone: str = "efficientnet-lite2"
     weights: Path | None = None

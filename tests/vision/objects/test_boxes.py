@@ -120,3 +120,19 @@ def test_boxes_are_cut_to_the_photograph(numbers):
 @pytest.mark.parametrize("box", [[0.1, 0.2, 0.5, 0.9], [0.0, 0.0, 1.0, 1.0]])
 def test_a_box_inside_stays(box):
     torch.testing.assert_close(inside(torch.tensor([box])), torch.tensor([box]))
+
+
+@given(
+    seed=st.integers(0, 999),
+    count=st.integers(1, 60),
+    wanted=st.integers(1, 20),
+    block=st.integers(1, 9),
+)
+def test_blocks_and_an_early_end_keep_the_same_first_boxes(seed, count, wanted, block):
+    low = torch.rand(2, count, 2, generator=torch.Generator().manual_seed(seed)) * 0.5
+    boxes = torch.cat([low, low + 0.3], -1)
+    found = greedy_keep(boxes, 0.4, wanted=wanted, block=block)
+    for row, some in zip(boxes, found, strict=True):
+        falling = -np.arange(count)
+        best = loop_nms(row.tolist(), falling.tolist(), 0.4)[:wanted]
+        assert some.nonzero().flatten()[:wanted].tolist() == sorted(best)

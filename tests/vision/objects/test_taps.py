@@ -44,6 +44,14 @@ def test_a_finished_cache_is_kept_and_another_length_is_not(taps, tmp_path):
     assert len(cache_taps(taps, some_views(3), 3, tmp_path)) == 3
 
 
+def test_a_cache_of_other_views_is_made_anew(taps, tmp_path):
+    views = some_views(4)
+    cache_taps(taps, views[:2], 2, tmp_path, stamp="a")
+    there = cache_taps(taps, iter(()), 2, tmp_path, stamp="a").levels[0].copy()
+    again = cache_taps(taps, views[2:], 2, tmp_path, stamp="b").levels[0]
+    assert (there != again).any()
+
+
 def test_half_a_cache_is_none(taps, tmp_path):
     def broken():
         yield from some_views(2)

@@ -74,7 +74,8 @@ def test_pixels_follow_the_boxes(tmp_path, mirror):
     for crop in ((0.0, 0.0, 1.0, 1.0), (0.05, 0.1, 0.95, 0.9)):
         view = View("a.png", crop, mirror)
         seen = view.pixels(tmp_path, 200)
-        (x1, y1, x2, y2), (stays,) = (part[0] for part in (view.boxes(box)[0] * 200, [[True]]))
+        found, (stays,) = view.boxes(box)
+        x1, y1, x2, y2 = found[0] * 200
         assert stays
         rows, columns = np.nonzero(seen[..., 0] > 127)
         assert columns.min() == pytest.approx(x1, abs=2)

@@ -33,7 +33,7 @@ def merge_stores(
 ) -> RegionStore:
     """Join stores that were made the same way; images come out sorted by id.
 
-    That is the order of an extraction that was never sharded, so the arrays are the same bytes.
+    That is the order of an extraction that was never sharded. Rows are copied as they are.
     Every source is verified first. A merge that was stopped goes on where it was.
 
     Args:

@@ -69,28 +69,46 @@ def decode(anchors: Tensor, shifts: Tensor) -> Tensor:
     return torch.cat([middle - half, middle + half], -1)
 
 
-def greedy_keep(boxes: Tensor, threshold: float) -> Tensor:
+def greedy_keep(
+    boxes: Tensor, threshold: float, *, wanted: int | None = None, block: int = 64
+) -> Tensor:
     """Which boxes greedy suppression keeps; they come best first.
 
-    The rule, that a box stays if no kept better box overlaps it by more than the threshold, has
-    one solution. It is found for all boxes together by applying the rule until nothing changes: as
-    many rounds as the longest chain of boxes that suppress each other (about ten), and no loop
-    over boxes, so it runs on a GPU as it stands.
+    The rule: a box stays if no kept better box overlaps it by more than the threshold. Block by
+    block the rule is applied until nothing changes, a few rounds, and then what stays suppresses
+    what comes later: no loop over boxes, and overlaps that fit in a cache.
 
     Args:
         boxes: (B, n, 4), best first.
         threshold: an IoU above this suppresses.
+        wanted: stop when every photograph has so many; later boxes count as suppressed.
+        block: boxes at a time.
 
     Returns:
         (B, n) bool.
     """
-    over = (iou(boxes, boxes) > threshold).triu(1).to(boxes.dtype)  # (B, better, worse)
-    keep = boxes.new_ones(boxes.shape[:-1])  # (B, n)
-    while True:
-        found = (keep.unsqueeze(-2) @ over).squeeze(-2) < 0.5  # no kept better box is over it
-        if torch.equal(found, keep > 0.5):
-            return found
-        keep = found.to(boxes.dtype)
+    keep = boxes.new_ones(boxes.shape[:-1], dtype=torch.bool)  # (B, n)
+    for start in range(0, boxes.shape[-2], block):
+        end = min(start + block, boxes.shape[-2])
+        over = (iou(boxes[..., start:end, :], boxes[..., start:, :]) > threshold).to(boxes.dtype)
+        among = over[..., : end - start].triu(1)  # (B, better, worse)
+        alive = keep[..., start:end]
+        kept = alive
+        while True:
+            found = alive & ~_hit(kept, among)
+            if torch.equal(found, kept):
+                break
+            kept = found
+        later = keep[..., end:] & ~_hit(kept, over[..., end - start :])
+        keep = torch.cat([keep[..., :start], kept, later], -1)
+        if wanted is not None and bool((keep[..., :end].sum(-1) >= wanted).all()):
+            return torch.cat([keep[..., :end], torch.zeros_like(later)], -1)
+    return keep
+
+
+def _hit(kept: Tensor, over: Tensor) -> Tensor:
+    """Which boxes (B, m) a kept one is over; (B, b) bool and (B, b, m)."""
+    return (kept.to(over.dtype).unsqueeze(-2) @ over).squeeze(-2) > 0.5
 
 
 def nms(boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:

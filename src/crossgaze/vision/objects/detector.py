@@ -4,9 +4,10 @@
     for regions in detector(pixels):       # (B, 320, 320, 3) uint8
         regions.boxes, regions.features    # (n, 4) shares, (n, d)
 
-A feature is the mean of the backbone's ImageNet map in the box (1,280 numbers) and the second
-stage's view of the box (what nouns and attributes are read from), side by side. Words and features
-are those of the final box, so that `pool` gives the same features for the same box.
+A feature is the mean of 4 x 4 samples of the backbone's ImageNet map in the box (1,280 numbers)
+and the second stage's view of the box (what nouns and attributes are read from), side by side.
+Words and features are those of the final box, so that `pool` gives the same features for the same
+box.
 """
 
 from __future__ import annotations
@@ -201,6 +202,8 @@ class ObjectDetector(nn.Module):
             if mine.ndim != 2 or mine.shape[1] != 4 or not mine.isfinite().all():
                 shape = tuple(mine.shape)
                 raise InputError(f"boxes of photograph {row}: {shape}, wanted (n, 4), finite")
+            if not (mine[:, :2] < mine[:, 2:]).all():
+                raise InputError(f"boxes of photograph {row}: wanted x1 < x2 and y1 < y2 in each")
             one = slice(row, row + 1)
             judged = self.network.judge(finest[one], head[one], inside(mine).unsqueeze(0))
             out.append(judged.features[0].float().cpu().numpy())

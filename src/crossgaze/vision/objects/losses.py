@@ -2,7 +2,7 @@
 
 X. Li et al. Generalized Focal Loss. NeurIPS 2020 (quality focal loss: objectness is taught the IoU
 of the box that an anchor was moved to). S. Zhang et al. ATSS. CVPR 2020 (every box has its best
-anchors, however small it is).
+anchors, however small it is, but those that a later box has, too).
 """
 
 from __future__ import annotations
@@ -44,8 +44,7 @@ def proposal_loss(found: Guesses, anchors: Tensor, wanted: list[Target]) -> tupl
 
     Only anchors that were asked for a box are taught that they found one. Those that found it
     unasked are taught to stay silent: else large boxes, which many anchors find, might crowd out
-    small ones. Nor are boxes around a phrase's several boxes asked for. Both were changed at once;
-    after one epoch more small boxes of dev were covered and fewer phrases.
+    small ones. Nor are boxes around a phrase's several boxes asked for.
     """
     score, box, count = found.logits.sum() * 0, found.logits.sum() * 0, 0
     for logits, decoded, target in zip(found.logits, found.decoded, wanted, strict=True):

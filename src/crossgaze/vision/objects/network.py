@@ -10,10 +10,12 @@ repeat one another go on, each moved to the mean of those that it stands for, we
 (S. Gidaris, N. Komodakis. Object detection via a multi-region ... model. ICCV 2015: box voting).
 
 Stage 2. A proposal is seen as x = ReLU(A r + B h + C g + D b): r, bins x bins samples of the
-finest level; h, the mean of ImageNet's 1,280-wide map in the box; g, its mean over the photograph;
+finest level; h, the mean of 4 x 4 samples of ImageNet's 1,280-wide map in the box; g, that map's
+mean over the photograph;
 b, the box's place. From t = ReLU(E x) come a better box, nouns, attributes, and three qualities:
-the probabilities that the box covers an annotated box at IoU 0.5 and at 0.7, and the share of the
-five captions that name what it covers. The selection works with those (see `selection`).
+the probabilities that the box covers an annotated box at IoU 0.5 and at 0.7, and how often what it
+covers is named (phrases over the five captions, at most 1). The selection works with those (see
+`selection`).
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from crossgaze.errors import InputError
 from crossgaze.vision.objects.anchors import level_anchors
 from crossgaze.vision.objects.boxes import decode, greedy_keep, inside, iou, mirror
 from crossgaze.vision.objects.roi_align import roi_align
@@ -72,6 +75,10 @@ class NetworkConfig:
     nouns: int = 1
     attributes: int = 1
     dropout: float = 0.2
+
+    def __post_init__(self) -> None:
+        if self.size < 32 or self.size % 32:
+            raise InputError(f"size: got {self.size}, wanted a multiple of 32")
 
 
 @dataclass(frozen=True)
@@ -210,7 +217,7 @@ class RegionNetwork(nn.Module):
         """Keep the best that do not repeat, each moved to the mean of those that it stands for."""
         scores, order = logits.topk(min(first, logits.shape[1]), 1)  # (B, k)
         boxes = decoded.gather(1, order.unsqueeze(-1).expand(-1, -1, 4))  # (B, k, 4)
-        keep = greedy_keep(boxes, self.config.overlap)
+        keep = greedy_keep(boxes, self.config.overlap, wanted=proposals)
         # Kept ones first, in their order, then the others to fill up to one length.
         place = (~keep).to(torch.uint8).argsort(dim=1, stable=True)[:, :proposals]
         picked = boxes.gather(1, place.unsqueeze(-1).expand(-1, -1, 4))

@@ -6,10 +6,9 @@ S is p_i times the probability that no chosen box covers the same thing:
     gain_t(i) = p_i  prod_{j in S} (1 - c_t(IoU_ij)),
 
 where c_t(u) is the probability that a box covers a thing given that another, which overlaps it by
-the IoU u, does: a logistic curve, fitted once on training data (`fit_shared`). The gains at IoU 0.5
-and 0.7 and the share of the captions that name the thing are added with weights; greedy choice by
-the largest gain is within 1 - 1/e of the best set (Nemhauser et al. 1978). It is soft suppression
-(Bodla et al. Soft-NMS. ICCV 2017) with a curve that means something.
+the IoU u, does: a logistic curve, fitted once on dev photographs (`fit_shared`). The gains at IoU
+0.5 and 0.7 and how often the thing is named are added with weights, and the largest gain is taken
+next. It is soft suppression (Bodla et al. Soft-NMS. ICCV 2017) with a curve that means something.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from crossgaze.errors import InputError
 from crossgaze.vision.objects.boxes import area, iou
 
 
@@ -38,7 +38,7 @@ class SelectionConfig:
     """
 
     count: int = 36
-    weights: tuple[float, float, float] = (1.0, 0.2, 0.2)
+    weights: tuple[float, float, float] = (1.0, 0.07, 0.15)
     shared_50: tuple[float, float] = (0.55, 0.08)
     shared_70: tuple[float, float] = (0.72, 0.06)
     blend: tuple[tuple[float, ...], ...] = (
@@ -47,6 +47,12 @@ class SelectionConfig:
         (0.0, 0.0, 1.0, *(0.0,) * 8),
     )
     mirror: bool = False
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise InputError(f"count: got {self.count}, wanted at least 1")
+        if min(self.weights) < 0 or not sum(self.weights) > 0:
+            raise InputError(f"weights: got {self.weights}, wanted none below 0 and one above")
 
 
 def evidence(quality: Tensor, scores: Tensor, support: Tensor, boxes: Tensor) -> Tensor:

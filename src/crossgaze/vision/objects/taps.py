@@ -80,6 +80,7 @@ def cache_taps(
     folder: Path,
     *,
     batch: int = 2,
+    stamp: str = "",
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> TapCache:
     """Write the maps of `count` views (each (S, S, 3) uint8) to a folder; a finished one is kept.
@@ -89,13 +90,15 @@ def cache_taps(
         views: photographs as they enter the network, all of one size.
         count: how many.
         folder: made if needed.
-        batch: views at once; 2 is the fastest on a CPU.
+        batch: views at once.
+        stamp: of what the views are; a cache with another one is made anew.
         on_progress: called with (done, total).
     """
     folder.mkdir(parents=True, exist_ok=True)
-    if (folder / "done").is_file() and len(TapCache.open(folder)) == count:
+    done_with, mark = folder / "done", f"{count} {stamp}".strip() + "\n"
+    if done_with.is_file() and done_with.read_text("utf-8") == mark:
         return TapCache.open(folder)
-    (folder / "done").unlink(missing_ok=True)
+    done_with.unlink(missing_ok=True)
     files: list[np.memmap[Any, np.dtype[np.float16]]] = []
     waiting: list[npt.NDArray[np.uint8]] = []
     done = 0
@@ -123,5 +126,5 @@ def cache_taps(
         flush()
     for file in files:
         file.flush()
-    (folder / "done").write_text(f"{count}\n")
+    done_with.write_text(mark, "utf-8")
     return TapCache.open(folder)

@@ -8,8 +8,9 @@ is used more often: "in black" makes black no noun. It counts from `least` phras
 Which phrases teach what:
 
 * with boxes: every box of the phrase's entity gets the noun and the attributes;
-* scenes ("the beach", flagged as the whole setting): the whole photograph gets the noun, and it is
-  no object to propose: a region model that always answered "everything" would learn nothing;
+* scenes without a box ("the beach", flagged as the whole setting): the whole photograph gets the
+  noun, and it is no object to propose: a region model that always
+  answered "everything" would learn nothing;
 * visible but never boxed, and not visual (entity 0): nothing. They are not negatives either: no
   one said where they are not.
 """

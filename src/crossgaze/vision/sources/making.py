@@ -9,6 +9,7 @@ from crossgaze.vision.backbones import Backbone, load_backbone
 from crossgaze.vision.objects.detector import load_detector
 from crossgaze.vision.settings import ExtractConfig
 from crossgaze.vision.sources.base import RegionSource
+from crossgaze.vision.sources.geometry import WithGeometry
 from crossgaze.vision.sources.given import GivenBoxes
 from crossgaze.vision.sources.grid import GridSource
 from crossgaze.vision.sources.objects import BoxSource, ObjectSource
@@ -30,6 +31,16 @@ def make_source(
         backbone: a loaded backbone for a grid, instead of loading what `config` names.
         given: the boxes of `config.boxes`.
     """
+    source = _source(config, device, backbone, given)
+    return WithGeometry(source) if config.geometry else source
+
+
+def _source(
+    config: ExtractConfig,
+    device: torch.device,
+    backbone: Backbone | None,
+    given: GivenBoxes | None,
+) -> RegionSource:
     batch, whole = config.batch or default_batch(device), config.whole
     if backbone is not None and config.regions != "grid":
         raise InputError(f"backbone: is a grid's, and regions = {config.regions!r}")

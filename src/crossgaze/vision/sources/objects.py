@@ -49,7 +49,7 @@ class ObjectSource:
         self.made_by: Mapping[str, Any] = {
             "regions": "objects",
             "whole": whole,
-            **_made_by(detector),
+            **model_stamp(detector),
         }
 
     def __call__(self, photos: Sequence[Photo], names: Sequence[str], go_on: Stop) -> list[Found]:
@@ -104,7 +104,7 @@ class BoxSource:
         self.regions, self.width = regions + whole, detector.width
         self.size = self.multiple = detector.size
         self.device = next(detector.parameters()).device
-        self.made_by: Mapping[str, Any] = {**made_by, "whole": whole, **_made_by(detector)}
+        self.made_by: Mapping[str, Any] = {**made_by, "whole": whole, **model_stamp(detector)}
 
     def __call__(self, photos: Sequence[Photo], names: Sequence[str], go_on: Stop) -> list[Found]:
         """Pool the features of some photographs' boxes."""
@@ -123,7 +123,7 @@ class BoxSource:
         return np.concatenate([boxes, WHOLE]) if self.whole or not len(boxes) else boxes
 
 
-def _made_by(detector: ObjectDetector) -> dict[str, Any]:
+def model_stamp(detector: ObjectDetector) -> dict[str, Any]:
     """Return what decides the regions: the region model with its settings, and its backbone."""
     settings = {"network": to_dict(detector.network.config), "choice": to_dict(detector.selection)}
     crc = zlib.crc32(json.dumps(settings, sort_keys=True).encode())

@@ -1,0 +1,1 @@
+"""A question about one photograph: the answers, and a picture of what was looked at."""

@@ -1,0 +1,62 @@
+"""The picture of an answer: bright where a step looked, dark where it did not."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from asking_parts import answerer, photograph
+from crossgaze.asking.ask import ask
+from crossgaze.asking.picture import DARK, attention_map, darkened, draw_reply
+from crossgaze.errors import InputError
+from crossgaze.vision.grid import grid_boxes
+
+
+def test_a_pixel_has_the_weights_of_the_regions_over_it():
+    boxes = np.array([[0, 0, 0.5, 1], [0.25, 0, 1, 1]], np.float32)
+    heat = attention_map(boxes, np.array([0.2, 0.8]), 8, 4)
+    np.testing.assert_allclose(heat[0], [0.2, 0.2, 1, 1, 0.8, 0.8, 0.8, 0.8])
+    tiny = attention_map(np.array([[0.99, 0.99, 1, 1]], np.float32), np.array([1.0]), 8, 4)
+    assert tiny.shape == (4, 8)
+
+
+def test_it_is_dark_where_nobody_looked():
+    photo = Image.new("RGB", (200, 200), (200, 200, 200))
+    boxes = grid_boxes(2, 1, 1)
+    light = np.asarray(darkened(photo, boxes, np.array([1.0, 0, 0, 0])), np.float64)[..., 0]
+    assert light[50, 50] == pytest.approx(200, abs=2)
+    assert light[150, 150] == pytest.approx(200 * DARK, abs=2)
+    alike = np.asarray(darkened(photo, boxes, np.full(4, 0.25)))
+    assert (alike == 200).all()
+
+
+@pytest.mark.parametrize(("width", "height"), [(96, 64), (30, 200), (300, 20)])
+def test_a_reply_is_drawn_whatever_its_shape(tmp_path, width, height):
+    photo = photograph(tmp_path / "a.png", width, height)
+    reply = ask(answerer(), photo, "how many chairs are there?" + " is the lamp on?" * 6)
+    picture = draw_reply(reply, tmp_path / "out.png")
+    with Image.open(tmp_path / "out.png") as written:
+        assert written.size == picture.size
+    assert picture.width > picture.height / 3
+
+
+@pytest.mark.parametrize("reads", ["question", "image"])
+def test_one_side_alone_is_drawn(tmp_path, reads):
+    reply = ask(answerer(reads=reads), photograph(tmp_path / "a.png"), "is the lamp on?")
+    assert draw_reply(reply).width > 1000
+
+
+def test_a_word_is_darker_the_more_it_was_looked_at(tmp_path):
+    reply = ask(answerer(), photograph(tmp_path / "a.png"), "is the lamp on?")
+    words = np.zeros_like(reply.word_weights)
+    words[:, 1] = 1.0
+    dark = np.asarray(draw_reply(replace(reply, word_weights=words)), np.float64)
+    even = np.asarray(draw_reply(replace(reply, word_weights=np.full_like(words, 0.1))), np.float64)
+    assert dark.mean() > even.mean()
+
+
+def test_what_cannot_be_written_is_named(tmp_path):
+    reply = ask(answerer(), photograph(tmp_path / "a.png"), "is the lamp on?")
+    with pytest.raises(InputError, match="cannot be written as a picture"):
+        draw_reply(reply, tmp_path / "out.xyz")
