@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from crossgaze.errors import InputError
 from crossgaze.search.entries import Entry
 from crossgaze.search.filters import Where, parse_bytes
-from crossgaze.search.lance import sql
-from crossgaze.search.milvus import is_pushed_whole, pushed
+from crossgaze.search.lance_rows import sql
+from crossgaze.search.milvus_filters import is_pushed_whole, pushed
 
 
 def matches(pattern, text):

@@ -1,18 +1,16 @@
 """Bringing an index up to date with a folder: only what is new, changed or gone is touched.
 
-A photograph is the same as before if its file's size and date are; if only those differ, its
-content's digest decides. Groups of new photographs go from file to regions on threads (see
-`crossgaze.vision.pipeline`) while this one encodes, writes and acknowledges those before.
+Groups of new photographs go from file to regions on threads (see `crossgaze.vision.pipeline`) while
+this one encodes, writes and acknowledges those before; `crossgaze.search.planning` says which.
 """
 
 from __future__ import annotations
 
-import hashlib
 import io
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +22,11 @@ from crossgaze.data.regions.writer import RegionWriter
 from crossgaze.errors import InputError
 from crossgaze.search.entries import Entry, clean_tags
 from crossgaze.search.kept import reopen_writer
+from crossgaze.search.planning import Plan, digest_of, make_plan
 from crossgaze.search.report import IndexReport
 from crossgaze.threads import cores
-from crossgaze.vision.listing import PhotoList, list_photos
-from crossgaze.vision.photos import MAX_BYTES, Photo, read_photo
+from crossgaze.vision.listing import list_photos
+from crossgaze.vision.photos import MAX_BYTES, Photo, PhotoError, read_photo
 from crossgaze.vision.pipeline import GROUP, Group, PixelBudget, extract_groups
 from crossgaze.vision.settings import ExtractConfig
 from crossgaze.vision.sources.base import RegionSource
@@ -39,17 +38,6 @@ if TYPE_CHECKING:
 
 COMMIT, SECONDS = 128, 5.0  # a batch is acknowledged with so many photographs, or after so long
 TIDY = 64  # batches after which the database is tidied
-
-
-@dataclass
-class _Plan:
-    """What is to be done, by name relative to the folder."""
-
-    todo: list[str] = field(default_factory=list)
-    old: dict[str, Entry] = field(default_factory=dict)  # of those that changed
-    touched: list[Entry] = field(default_factory=list)
-    gone: list[int] = field(default_factory=list)
-    unchanged: int = 0
 
 
 def bring_up_to_date(
@@ -66,16 +54,14 @@ def bring_up_to_date(
     root = os.path.realpath(listing.root)
     whole = Path(photos).is_dir()
     wanted = clean_tags(tags)
-    plan = _plan(index, listing, root, wanted, whole=whole)
+    plan = make_plan(index, listing, root, wanted, whole=whole)
     table = index.tables.photos
     table.update(plan.touched)
     table.delete(plan.gone)
     done = _Adding(index, Path(root), plan, wanted, config)
-    try:
-        done.run(on_progress)
-    finally:
-        if done.batches or plan.gone:
-            table.tidy()
+    done.run(on_progress)
+    if done.batches or plan.gone:
+        table.tidy()  # not after Ctrl-C: it may take minutes, and the next run does it
     # A photograph that was indexed and can no longer be read is not what it was.
     lost = [plan.old[name].uid for name, _ in done.unreadable if name in plan.old]
     table.delete(lost)
@@ -98,60 +84,11 @@ def bring_up_to_date(
     )
 
 
-def _plan(
-    index: Index, listing: PhotoList, root: str, tags: tuple[str, ...], *, whole: bool
-) -> _Plan:
-    """Compare a folder with the index."""
-    plan = _Plan()
-    known: dict[str, Entry] = {}
-    prefix = root.rstrip("/") + "/"
-    for part in index.tables.photos.every():
-        known |= {entry.key: entry for entry in part if entry.key.startswith(prefix)}
-    for name in listing.names:
-        entry = known.pop(prefix + name, None)
-        try:
-            status = Path(prefix + name).stat()
-        except OSError:
-            status = None  # it went away, or reading it will say what is wrong
-        if entry is None or status is None:
-            plan.todo.append(name)
-            if entry is not None:
-                plan.old[name] = entry
-            continue
-        now = replace(entry, tags=clean_tags([*entry.tags, *tags]))
-        if (status.st_size, status.st_mtime_ns) != (entry.bytes, entry.modified):
-            if status.st_size != entry.bytes or _digest_of(prefix + name) != entry.digest:
-                plan.todo.append(name)
-                plan.old[name] = entry
-                continue
-            now = replace(now, modified=status.st_mtime_ns)
-        if now != entry:
-            plan.touched.append(now)
-        else:
-            plan.unchanged += 1
-    if whole:
-        # What is still there but not listed (a folder that cannot be read now) is not gone.
-        plan.gone = [e.uid for key, e in known.items() if not os.path.lexists(key)]
-    return plan
-
-
-def _digest_of(path: str) -> str:
-    try:
-        with Path(path).open("rb") as file:
-            return hashlib.file_digest(file, _hash).hexdigest()
-    except OSError:
-        return ""
-
-
-def _hash() -> Any:  # noqa: ANN401 (hashlib's own)
-    return hashlib.blake2b(digest_size=16)
-
-
 class _Adding:
     """Takes new photographs into an index, batch by batch."""
 
     def __init__(
-        self, index: Index, root: Path, plan: _Plan, tags: tuple[str, ...], config: ExtractConfig
+        self, index: Index, root: Path, plan: Plan, tags: tuple[str, ...], config: ExtractConfig
     ) -> None:
         self.index, self.root, self.plan, self.tags, self.config = index, root, plan, tags, config
         self.unreadable: list[tuple[str, str]] = []
@@ -193,18 +130,20 @@ class _Adding:
     def _reader(self, source: RegionSource) -> Callable[[Path, PixelBudget], Photo]:
         def read(path: Path, budget: PixelBudget) -> Photo:
             # The bytes that are decoded are those that are digested, whoever writes meanwhile.
-            data = path.read_bytes() if path.stat().st_size <= MAX_BYTES else None
+            if path.stat().st_size > MAX_BYTES:
+                raise PhotoError(
+                    str(path), f"is larger than {MAX_BYTES:,} bytes, wanted a photograph"
+                )
+            data = path.read_bytes()
             photo = read_photo(
-                path if data is None else io.BytesIO(data),
+                io.BytesIO(data),
                 source.size,
                 fit=self.config.fit,
                 multiple=source.multiple,
                 max_pixels=self.config.max_pixels,
                 budget=budget,
             )
-            assert data is not None
-            digest = hashlib.blake2b(data, digest_size=16).hexdigest()
-            self._read[str(path)] = digest, taken_at(data)
+            self._read[str(path)] = digest_of(data), taken_at(data)
             return photo
 
         return read
@@ -225,11 +164,13 @@ class _Adding:
         writer.append([str(entry.uid) for entry in entries], arrays.pop("features"), **arrays)
         try:
             index.tables.photos.add(entries, vectors)
-        except BaseException:
-            if index.head.engine == "lance":
-                # Whole or not at all, so nothing refers to these rows. A Milvus may have taken
-                # some: then the next writer's repair tells.
-                writer.cut(rows)
+        except Exception:
+            # Say, a full disk: its room is given back. Only if the database says that it has none
+            # of them, and not after Ctrl-C, which may come when they are committed; rows that
+            # nothing refers to do no harm.
+            with suppress(InputError):
+                if not index.tables.photos.get([entry.uid for entry in entries]):
+                    writer.cut(rows)
             raise
         old = [self.plan.old[name].uid for name in names if name in self.plan.old]
         index.tables.photos.delete(old)
@@ -244,7 +185,7 @@ class _Adding:
         if not self.batches:
             tops = [entry.uid for part in self.index.tables.photos.every() for entry in part]
             tops += [int(name) for name in writer.ids]
-            self._uid = max(tops, default=0) + 1
+            self._uid = max(self.index.head.last_uid, max(tops, default=0)) + 1
         return self._uid
 
     def _entries(self, groups: Sequence[Group], uid: int) -> list[Entry]:

@@ -29,7 +29,8 @@ def compact(index: Index) -> int:
     if unused:
         store = f"regions-{int(index.head.store[8:]) + 1}"
         copy_kept(index.kept, uids, index.folder / store)
-        old, index.head = index.head.store, index.head.with_store(store)
+        last = max(index.head.last_uid, int(index.kept.uids.max()))
+        old, index.head = index.head.store, index.head.with_store(store, last)
         write_head(index.folder, index.head)
         shutil.rmtree(index.folder / old, ignore_errors=True)
     photos.tidy()

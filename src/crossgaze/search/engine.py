@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from crossgaze.errors import InputError
+from crossgaze.errors import FileFormatError, InputError
 from crossgaze.search.entries import Entry
 from crossgaze.search.filters import Where
 
 Vectors = npt.NDArray[np.float32]
 Uids = npt.NDArray[np.int64]
+T = TypeVar("T")
+
+
+class OutOfDateError(FileFormatError):
+    """What was opened is not what is there: another process went on, or something is damaged.
+
+    A search looks again (`Index.refresh`) and tries once more before it says so.
+    """
 
 
 class Engine(Protocol):
@@ -62,6 +71,14 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Let go of files and connections."""
+
+
+def all_of(there: Mapping[int, T], uids: Sequence[int], where: str | Path) -> list[T]:
+    """Return what belongs to each uid, all of which should be there."""
+    missing = [uid for uid in map(int, uids) if uid not in there]
+    if missing:
+        raise OutOfDateError(where, f"has no entry {missing[0]} any more")
+    return [there[uid] for uid in map(int, uids)]
 
 
 def check_vectors(entries: Sequence[Entry], vectors: Vectors, width: int) -> Vectors:

@@ -11,7 +11,8 @@ from crossgaze.errors import InputError
 from crossgaze.search.engine import Engine
 from crossgaze.search.head import FORMAT, Head
 from crossgaze.search.lance import EXACT, LanceEngine
-from crossgaze.search.milvus import MilvusEngine, read_note
+from crossgaze.search.milvus import MilvusEngine
+from crossgaze.search.milvus_client import read_note
 
 TABLES = ("photos", "sentences")
 SCHEMES = ("http", "https", "tcp", "milvus")

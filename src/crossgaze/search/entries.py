@@ -13,13 +13,12 @@ LONGEST_KEY = 60_000  # bytes of UTF-8; Milvus holds 65,535 in a text column
 LONGEST_TAGS = 8_000  # bytes, of all tags of an entry together
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)  # an index holds hundreds of thousands in memory
 class Entry:
     """One row of an index.
 
     Args:
-        uid: its number, rising in the order of adding; that of an entry which was removed may be
-            given again once an index has been compacted.
+        uid: its number, rising in the order of adding; a photograph's is never given again.
         key: the photograph's absolute path, or the sentence.
         source: the folder that was indexed, or the file that the sentence stood in.
         bytes: size of the photograph's file.

@@ -41,6 +41,7 @@ class Head:
         extract: the settings by which photographs become regions.
         made_by: what decides those regions, as their source says.
         store: the folder of the region store.
+        last_uid: the largest that `compact` has seen, so that none is ever given twice.
         crossgaze: the version that made it.
     """
 
@@ -53,6 +54,7 @@ class Head:
     extract: Any
     made_by: Any
     store: str = "regions-1"
+    last_uid: int = 0
     crossgaze: str = __version__
 
     def __post_init__(self) -> None:
@@ -62,9 +64,9 @@ class Head:
         if not self.store.startswith("regions-") or not self.store[8:].isdecimal():
             raise InputError(f"store: is {self.store!r}, wanted regions- and a number")
 
-    def with_store(self, store: str) -> Head:
+    def with_store(self, store: str, last_uid: int) -> Head:
         """Return the head that names another region store."""
-        return replace(self, store=store)
+        return replace(self, store=store, last_uid=last_uid)
 
 
 def write_head(folder: Path, head: Head) -> None:
@@ -97,7 +99,10 @@ def read_head(folder: Path) -> Head:
 def clear_leftovers(folder: Path) -> None:
     """Remove what is left in `folder` of an index that was never finished; see `require_new`."""
     for left in [*folder.glob("regions-*"), folder / "database", folder / "milvus.db"]:
-        shutil.rmtree(left, ignore_errors=True)
+        if left.is_file():
+            left.unlink()  # some versions of Milvus Lite keep one file, others a folder
+        else:
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def require_new(folder: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,20 +13,18 @@ import numpy.typing as npt
 
 from crossgaze.config import build, to_dict
 from crossgaze.errors import FileFormatError, InputError
-from crossgaze.files import only_writer, sync_folder
-from crossgaze.search.defaults import default_embedder, default_reranker
-from crossgaze.search.engines import Tables, find_folder, open_tables, parse_engine
+from crossgaze.files import bytes_in, only_writer
+from crossgaze.search.engines import Tables, find_folder, open_tables
 from crossgaze.search.filters import Where
-from crossgaze.search.head import FILE, Head, clear_leftovers, read_head, require_new, write_head
-from crossgaze.search.kept import KeptRegions, open_writer
+from crossgaze.search.head import FILE, Head, read_head
+from crossgaze.search.kept import KeptRegions
 from crossgaze.search.lance import EXACT
-from crossgaze.search.models import Embedder, Reranker, load_model
+from crossgaze.search.models import Embedder, Reranker
 from crossgaze.search.report import IndexReport
 from crossgaze.search.results import Found, Hit, Look
 from crossgaze.search.stamps import (
     Model,
     load_stamped,
-    made_by,
     open_source,
     require_same_source,
 )
@@ -87,57 +84,10 @@ class Index:
             engine: "lance"; "milvus" for Milvus Lite's file; "http://host:19530/name".
             source: a loaded source of regions instead of what `detector` names.
         """
-        folder = Path(path)
-        engine, name = parse_engine(engine)
-        require_new(folder)
-        if embedder is None:
-            embedder, reranker = default_embedder(), reranker or default_reranker()
-        model, stamp = load_model(embedder)
-        first = Embedder(model)
-        second, second_stamp = None, None
-        if reranker is not None:
-            model, second_stamp = load_model(reranker)
-            second = Reranker(model)
-        extract = (
-            detector if isinstance(detector, ExtractConfig) else ExtractConfig(detector=detector)
-        )
-        if extract.boxes is not None:
-            raise InputError(
-                "boxes: a file of boxes knows no new photograph, wanted a region model"
-            )
-        source = source or open_source(extract)
-        for role, one in (("embedder", first), ("reranker", second)):
-            if one is not None and one.region_width != source.width:
-                raise InputError(
-                    f"{role}: takes regions of width {one.region_width}, the detector's have "
-                    f"{source.width}; wanted a model trained on these regions"
-                )
-        head = Head(
-            uuid.uuid4().hex,
-            engine,
-            name,
-            stamp,
-            second_stamp,
-            first.width,
-            to_dict(extract),
-            made_by(source),
-        )
-        folder.mkdir(parents=True, exist_ok=True)
-        with only_writer(folder, "this index"):
-            clear_leftovers(folder)
-            tables = open_tables(folder, head, create=True)
-            extra = second.extra if second else 0
-            open_writer(
-                folder / head.store,
-                extra + source.regions,
-                second.width if second else 1,
-                source.fields,
-                source.labels,
-                {"index": head.id},
-            ).close()
-            write_head(folder, head)
-            sync_folder(folder.parent)
-        return cls(folder, head, tables, first, second, source)
+        from crossgaze.search.making import make_index
+
+        made = make_index(Path(path), embedder, reranker, detector, engine, source)
+        return cls(*made)
 
     @classmethod
     def open(
@@ -197,17 +147,21 @@ class Index:
     @property
     def kept(self) -> KeptRegions:
         """The kept regions, opened when first wanted."""
-        if self._kept is None:
-            extra = self.reranker.extra if self.reranker else 0
-            try:
-                self._kept = KeptRegions(self.folder / self.head.store, extra)
-            except InputError:
-                head = read_head(self.folder)
-                if head.store == self.head.store:
-                    raise
-                self.head = head  # another process has compacted the index meanwhile
-                self._kept = KeptRegions(self.folder / head.store, extra)
-        return self._kept
+        return self._kept if self._kept is not None else self.reopen_kept()
+
+    def reopen_kept(self) -> KeptRegions:
+        """Open the kept regions anew, with what has been added meanwhile."""
+        extra = self.reranker.extra if self.reranker else 0
+        try:
+            kept = KeptRegions(self.folder / self.head.store, extra)
+        except (InputError, OSError):
+            head = read_head(self.folder)
+            if head.store == self.head.store:
+                raise
+            self.head = head  # another process has compacted the index meanwhile
+            kept = KeptRegions(self.folder / head.store, extra)
+        self._kept = kept
+        return kept
 
     @property
     def source(self) -> RegionSource:
@@ -238,7 +192,7 @@ class Index:
             "vector_width": self.head.vector_width,
             "regions": f"{self.kept.features.shape[1]} x {self.kept.features.shape[2]}",
             "unused_regions": len(self.kept) - photos,
-            "bytes": sum(p.stat().st_size for p in self.folder.rglob("*") if p.is_file()),
+            "bytes": bytes_in(self.folder),
         }
 
     # Writing ----------------------------------------------------------------------------------
@@ -348,12 +302,6 @@ class Index:
 
     def look(self, query: str, hit: Hit) -> tuple[Look, ...]:
         """Return where each word of a sentence looked in a photograph that was found."""
-        if self.reranker is None:
-            return ()
-        (row,) = self.kept.rows([hit.uid])
-        count = int(self.kept.counts[row])
-        words, weights = self.reranker.attention(query, self.kept.features[row], count)
-        return tuple(
-            Look(word, tuple(map(float, row)), int(row.argmax()))
-            for word, row in zip(words, weights, strict=True)
-        )
+        from crossgaze.search.looking import look_at
+
+        return look_at(self, query, hit)

@@ -26,7 +26,6 @@ BLOCK = 1024  # images copied at a time
 # Bytes read of the mapped file before its pages are given back; the system maps about three times
 # what is read, its neighbours with it.
 TOUCHED = 64 << 20
-MANY = 10_000  # rows of one search from which on it counts as a scan
 
 
 class KeptRegions:
@@ -40,11 +39,9 @@ class KeptRegions:
     def __init__(self, folder: Path, extra: int) -> None:
         self.folder, self.extra = folder, extra
         self._read = 0
-        self.refresh()
-
-    def refresh(self) -> None:
-        """See what has been added meanwhile."""
-        store = self.store = RegionStore(self.folder)
+        store = self.store = RegionStore(folder)
+        for field in store.head.fields:
+            store.field(field.name)  # mapped now: `compact` of another process may remove the files
         try:
             self.uids = np.array([int(name) for name in store.ids], np.int64)
         except ValueError:
@@ -62,6 +59,11 @@ class KeptRegions:
         return len(self.uids)
 
     @property
+    def part(self) -> int:
+        """How many rows to read before their pages are given back."""
+        return max(TOUCHED // int(self.features[0].nbytes), 1)
+
+    @property
     def features(self) -> npt.NDArray[Any]:
         """(N, extra + k, width), mapped."""
         return self.store.features
@@ -75,19 +77,18 @@ class KeptRegions:
         return np.where(self.uids[found] == wanted, found, -1)
 
     def will_read(self, rows: npt.NDArray[np.int64]) -> None:
-        """Tell the system which rows are wanted, so that it fetches them all at once.
+        """Tell the system which rows, rising, are wanted, so that it fetches them all at once.
 
         Faulting them in one after the other would wait for the disk at every page.
         """
         if self._map is None or not len(rows):
             return
-        if len(rows) > MANY:  # nearly a scan, for which reading ahead is right
-            self._map.madvise(mmap.MADV_NORMAL)
-            return
         size, page = self.features[0].nbytes, mmap.PAGESIZE
-        for row in rows.tolist():
-            start = row * size // page * page
-            self._map.madvise(mmap.MADV_WILLNEED, start, (row + 1) * size - start)
+        ends = np.flatnonzero(np.append(np.diff(rows) > 1, True))  # of each run
+        firsts = rows[np.append(0, ends[:-1] + 1)] * size // page * page
+        lengths = (rows[ends] + 1) * size - firsts
+        for first, length in zip(firsts.tolist(), lengths.tolist(), strict=True):
+            self._map.madvise(mmap.MADV_WILLNEED, first, length)
 
     def was_read(self, rows: int) -> None:
         """Count rows that a search has read, and give memory back now and then.
@@ -97,10 +98,8 @@ class KeptRegions:
         """
         if self._map is None or not rows:
             return
-        if rows > MANY:
-            self._map.madvise(mmap.MADV_RANDOM)
         self._read += rows * self.features[0].nbytes
-        if self._read > TOUCHED:
+        if self._read >= TOUCHED:
             self._map.madvise(mmap.MADV_DONTNEED)
             self._read = 0
 
@@ -156,21 +155,6 @@ def reopen_writer(folder: Path) -> RegionWriter:
         labels=head.labels,
         made_by=head.made_by,
     )
-
-
-def cut_orphans(folder: Path, acknowledged: set[int]) -> int:
-    """Cut the batches at the end that no entry refers to; returns how many rows they had."""
-    commits = RegionStore(folder).commits
-    kept = sum(commit.rows for commit in commits)
-    for commit in reversed(commits):
-        if acknowledged.intersection(map(int, commit.ids)):
-            break
-        kept -= commit.rows
-    rows = sum(commit.rows for commit in commits)
-    if kept < rows:
-        with reopen_writer(folder) as writer:
-            writer.cut(kept)
-    return rows - kept
 
 
 def copy_kept(source: KeptRegions, uids: npt.NDArray[np.int64], out: Path) -> None:

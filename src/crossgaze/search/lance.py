@@ -1,13 +1,15 @@
 """LanceDB: the index's own database, in files beside it, without a server.
 
-Every call is one commit of Lance's: after SIGKILL a batch is there whole or not at all. As long as
-there are few entries they are also held in memory and searched there, exactly; beyond that, `tidy`
-makes an approximate index and LanceDB searches, with what was added since looked at exactly.
+Every call is one commit of Lance's: after SIGKILL a batch is there whole or not at all, and what it
+wrote is flushed here, which Lance does not do, so that the same holds when the power goes. As long
+as there are few entries they are also held in memory and searched there, exactly; beyond that,
+`tidy` makes an approximate index and LanceDB searches, with what was added since looked at exactly.
 """
 
 from __future__ import annotations
 
 import errno
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -17,14 +19,17 @@ from typing import Any
 import numpy as np
 
 from crossgaze.errors import FileFormatError, InputError, MissingExtraError
-from crossgaze.search.engine import Uids, Vectors, best, check_vectors
-from crossgaze.search.entries import COLUMNS, NUMBERS, Entry, from_row
+from crossgaze.files import sync_folder, sync_tree
+from crossgaze.search.engine import Uids, Vectors, all_of, best, check_vectors
+from crossgaze.search.entries import COLUMNS, Entry, from_row
 from crossgaze.search.filters import Where
+from crossgaze.search.lance_rows import among, batch_of, schema_of, sql
 from crossgaze.search.memory import MemoryEngine
 
 EXACT = 250_000  # entries up to which all are held in memory and looked at
 PART = 8192  # entries read at a time
 PROBES, REFINE, EFFORT = 24, 4, 400  # partitions looked into, candidates a result, HNSW's ef
+MOST = 5000  # results up to which the approximate index is asked; it is none for more
 KEPT = timedelta(hours=1)  # how long a reader may go on with what it opened
 
 
@@ -46,6 +51,9 @@ class LanceEngine:
     ) -> None:
         self.folder, self.name, self.width, self.exact = Path(folder), name, width, exact
         self._mirror: MemoryEngine | None = None
+        self._count: int | None = None  # of the entries, as long as nothing has changed
+        self._reading = threading.Lock()
+        self._flushed: set[tuple[str, int]] = set()
         self._table: Any
         try:
             import lancedb
@@ -54,11 +62,13 @@ class LanceEngine:
         with self._explained():
             database = lancedb.connect(str(folder))
             if create:
-                self._table = database.create_table(name, schema=_schema(width))
+                self._table = database.create_table(name, schema=schema_of(width))
+                self._flush()
+                sync_folder(self.folder)
             else:
                 self._table = database.open_table(name)
             found = self._table.schema
-        if not found.equals(_schema(width)):
+        if not found.equals(schema_of(width)):
             columns = ", ".join(f"{field.name} {field.type}" for field in found)
             raise FileFormatError(
                 self.folder, f"table {name!r} has other columns than are wanted: {columns}"
@@ -67,61 +77,81 @@ class LanceEngine:
     def __len__(self) -> int:
         if self._mirror is not None:
             return len(self._mirror)
-        with self._explained():
-            return int(self._table.count_rows())
+        if self._count is None:
+            with self._explained():
+                self._count = int(self._table.count_rows())
+        return self._count
 
     def add(self, entries: Sequence[Entry], vectors: Vectors) -> None:
         """Add entries in one commit."""
         rows = check_vectors(entries, vectors, self.width)
         if not len(rows):
             return
-        with self._explained():
-            self._table.add(_table(entries, rows))
-        if self._mirror is not None:
-            self._mirror.add(entries, rows)
+        with self._changing():
+            self._table.add(batch_of(entries, rows))
+            self._flush()
+            if self._mirror is not None:
+                self._mirror.add(entries, rows)
 
     def update(self, entries: Sequence[Entry]) -> None:
         """Put entries in the place of those with the same uids, in one commit."""
         if not entries:
             return
         rows = self.vectors([entry.uid for entry in entries])
-        with self._explained():
+        with self._changing():
             merge = self._table.merge_insert("uid").when_matched_update_all()
-            merge.execute(_table(entries, rows))
-        if self._mirror is not None:
-            self._mirror.update(entries)
+            merge.execute(batch_of(entries, rows))
+            self._flush()
+            if self._mirror is not None:
+                self._mirror.update(entries)
 
     def delete(self, uids: Sequence[int]) -> None:
         """Remove entries, in one commit."""
         if not len(uids):
             return
-        with self._explained():
-            self._table.delete(_among(uids))
-        if self._mirror is not None:
-            self._mirror.delete(uids)
+        with self._changing():
+            self._table.delete(among(uids))
+            self._flush()
+            if self._mirror is not None:
+                self._mirror.delete(uids)
 
     def search(self, vector: Vectors, count: int, where: Where | None) -> tuple[Uids, Vectors]:
         """Search in memory, or by LanceDB where there are too many."""
         mirror = self._held()
         if mirror is not None:
             return mirror.search(vector, count, where)
+        uids, scores = self._ask(vector, count, where, exactly=count > MOST)
+        if len(uids) < min(count, len(self)) and count <= MOST:
+            # The partitions that were looked into hold fewer: a narrow filter's lie anywhere.
+            uids, scores = self._ask(vector, count, where, exactly=True)
+        return best(scores, uids, count)
+
+    def _ask(
+        self, vector: Vectors, count: int, where: Where | None, *, exactly: bool
+    ) -> tuple[Uids, Vectors]:
+        """Have LanceDB search, by its index or by looking at every vector."""
         with self._explained():
             query = self._table.search(np.asarray(vector, np.float32).reshape(self.width))
             query = query.distance_type("dot").limit(count).select(["uid", "_distance"])
-            query = query.nprobes(PROBES).refine_factor(REFINE).ef(max(EFFORT, 2 * count))
+            if exactly:
+                query = query.bypass_vector_index()
+            else:
+                refine = min(REFINE, max(EFFORT // count, 2))
+                # HNSW refuses an effort below what it is to find in each partition.
+                effort = max(EFFORT, refine * count)
+                query = query.nprobes(PROBES).refine_factor(refine).ef(effort)
             if where:
                 query = query.where(sql(where), prefilter=True)
             found = query.to_arrow()
         uids = found["uid"].to_numpy().astype(np.int64)
-        scores = (1 - found["_distance"].to_numpy()).astype(np.float32)  # it gives 1 - a . b
-        return best(scores, uids, count)
+        return uids, (1 - found["_distance"].to_numpy()).astype(np.float32)  # it gives 1 - a . b
 
     def get(self, uids: Sequence[int]) -> list[Entry]:
         """Return entries by uid."""
         mirror = self._held()
         if mirror is not None:
             return mirror.get(uids)
-        there = {entry.uid: entry for entry, _ in self._read(_among(uids), vectors=False)}
+        there = {entry.uid: entry for entry, _ in self._read(among(uids), vectors=False)}
         return [there[uid] for uid in map(int, uids) if uid in there]
 
     def vectors(self, uids: Sequence[int]) -> Vectors:
@@ -129,8 +159,9 @@ class LanceEngine:
         mirror = self._held()
         if mirror is not None:
             return mirror.vectors(uids)
-        there = {entry.uid: row for entry, row in self._read(_among(uids), vectors=True)}
-        return np.array([there[int(uid)] for uid in uids], np.float32).reshape(-1, self.width)
+        there = {entry.uid: row for entry, row in self._read(among(uids), vectors=True)}
+        rows = all_of(there, uids, self.folder)
+        return np.array(rows, np.float32).reshape(-1, self.width)
 
     def every(self, where: Where | None = None) -> Iterator[list[Entry]]:
         """Give all entries that a filter admits."""
@@ -151,14 +182,17 @@ class LanceEngine:
         """Join small files, and index the vectors where they are too many to look at all."""
         with self._explained():
             self._table.optimize(cleanup_older_than=KEPT)
-            indexed = bool(self._table.list_indices())
+            indexed = any("vector" in one.columns for one in self._table.list_indices())
             if len(self) > self.exact and not indexed:
                 self.make_index()
+            self._flush()
 
     def make_index(self) -> None:
-        """Make the approximate index of all vectors there are."""
-        from lancedb.index import HnswSq
+        """Make the approximate index of all vectors there are, and one of their uids."""
+        from lancedb.index import BTree, HnswSq
 
+        # What was found is then read by uid; without an index that would look at every row.
+        self._table.create_index("uid", config=BTree(), replace=True)
         partitions = max(round(len(self) ** 0.5 / 4), 1)
         how = HnswSq(distance_type="dot", num_partitions=partitions)
         self._table.create_index("vector", config=how, replace=True)
@@ -169,7 +203,7 @@ class LanceEngine:
             before = self._table.version
             self._table.checkout_latest()
             if self._table.version != before:
-                self._mirror = None
+                self._mirror = self._count = None
 
     def close(self) -> None:
         """Let go of what is held in memory."""
@@ -177,18 +211,17 @@ class LanceEngine:
 
     def _held(self) -> MemoryEngine | None:
         """Return the entries in memory, read when they are first wanted; None if too many."""
-        if self._mirror is not None and len(self._mirror) <= self.exact:
-            return self._mirror
-        self._mirror = None
-        count = len(self)
-        if count > self.exact:
+        if len(self) > self.exact:
+            self._mirror = None
             return None
-        mirror = MemoryEngine(self.width)
-        mirror.reserve(count)
-        for entries, rows in self._batches("", vectors=True):
-            mirror.add(entries, rows)
-        self._mirror = mirror
-        return mirror
+        with self._reading:  # threads that search at once read it once
+            if self._mirror is None:
+                mirror = MemoryEngine(self.width)
+                mirror.reserve(len(self))
+                for entries, rows in self._batches("", vectors=True):
+                    mirror.add(entries, rows)
+                self._mirror = mirror
+            return self._mirror
 
     def _read(self, where: str, *, vectors: bool) -> Iterator[tuple[Entry, Vectors]]:
         for entries, rows in self._batches(where, vectors=vectors):
@@ -206,6 +239,21 @@ class LanceEngine:
                 if vectors:
                     found = batch["vector"].flatten().to_numpy().reshape(-1, self.width)
                 yield [from_row(row) for row in rows], found
+
+    def _flush(self) -> None:
+        self._flushed = sync_tree(self.folder / f"{self.name}.lance", self._flushed)
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Change the table; what is held of it is up to date afterwards, or dropped."""
+        self._count = None
+        try:
+            with self._explained():
+                yield
+        except BaseException:
+            # Stopped in between, it may be committed or not: then it is read again.
+            self._mirror = self._count = None
+            raise
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -227,48 +275,3 @@ class LanceEngine:
                 f"LanceDB cannot work with it ({said[:200]}); if it is damaged, delete the index "
                 "and index the photographs again",
             ) from error
-
-
-def sql(where: Where) -> str:
-    """Return a filter as a condition of LanceDB, every text quoted.
-
-    Example:
-        >>> sql(Where(path="it's/*", least_bytes=10))
-        "bytes >= 10 AND key LIKE '%/it''s/%'"
-    """
-    parts = [f"{column} {sign} {value}" for column, sign, value in where.ranges()]
-    if where.pattern is not None:
-        signs = {"*": "%", "?": "_", "%": r"\%", "_": r"\_", "\\": r"\\"}
-        parts.append(f"key LIKE {_quoted(''.join(signs.get(s, s) for s in where.pattern))}")
-    parts += [f"array_has(tags, {_quoted(tag)})" for tag in where.tags]
-    return " AND ".join(parts)
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
-def _among(uids: Sequence[int]) -> str:
-    return f"uid IN ({', '.join(str(int(uid)) for uid in uids)})" if len(uids) else "false"
-
-
-def _schema(width: int) -> Any:  # noqa: ANN401 (pyarrow has no types)
-    import pyarrow as pa
-
-    kinds = {"tags": pa.list_(pa.string())} | {name: pa.int64() for name in NUMBERS}
-    fields = [(name, kinds.get(name, pa.string())) for name in COLUMNS]
-    fields += [("vector", pa.list_(pa.float32(), width))]
-    return pa.schema([pa.field(name, kind, nullable=False) for name, kind in fields])
-
-
-def _table(entries: Sequence[Entry], vectors: Vectors) -> Any:  # noqa: ANN401
-    import pyarrow as pa
-
-    schema = _schema(vectors.shape[1])
-    columns = [
-        pa.array([getattr(entry, name) for entry in entries], schema.field(name).type)
-        for name in COLUMNS
-    ]
-    flat = pa.array(vectors.reshape(-1), pa.float32())
-    columns.append(pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1]))
-    return pa.Table.from_arrays(columns, schema=schema)

@@ -13,11 +13,12 @@ import numpy.typing as npt
 import torch
 
 from crossgaze.errors import InputError
-from crossgaze.search.engine import Uids, Vectors, best, check_vectors
+from crossgaze.search.engine import Uids, Vectors, all_of, best, check_vectors
 from crossgaze.search.entries import Entry
 from crossgaze.search.filters import Where
 
 PART = 1024  # entries given at a time
+FILTERS = 16  # whose entries are remembered
 
 
 class MemoryEngine:
@@ -35,7 +36,7 @@ class MemoryEngine:
         self._row_of: dict[int, int] = {}
         self._matrix = np.empty((0, width), np.float32)  # with room behind the last row
         self._columns: dict[str, npt.NDArray[np.int64]] | None = None
-        self._admitted: tuple[Where, npt.NDArray[np.int64]] | None = None
+        self._admitted: dict[Where, npt.NDArray[np.int64]] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -99,7 +100,7 @@ class MemoryEngine:
 
     def vectors(self, uids: Sequence[int]) -> Vectors:
         """Return vectors by uid."""
-        return self._matrix[[self._row_of[int(uid)] for uid in uids]].reshape(-1, self.width)
+        return self._matrix[all_of(self._row_of, uids, "memory")].reshape(-1, self.width)
 
     def every(self, where: Where | None = None) -> Iterator[list[Entry]]:
         """Give the entries in the order they were added."""
@@ -119,7 +120,7 @@ class MemoryEngine:
         """Nothing is open."""
 
     def _forget(self) -> None:
-        self._columns = self._admitted = None
+        self._columns, self._admitted = None, {}
 
     def _column(self, name: str) -> npt.NDArray[np.int64]:
         if self._columns is None:
@@ -130,12 +131,21 @@ class MemoryEngine:
         return self._columns[name]
 
     def _rows(self, where: Where) -> npt.NDArray[np.int64]:
-        """Return the rows that a filter admits; the last filter's are remembered."""
-        if self._admitted is None or self._admitted[0] != where:
+        """Return the rows that a filter admits; those of the last few filters are remembered."""
+        if where not in self._admitted:
             mask = np.ones(len(self._entries), bool)
             compare = {">=": np.greater_equal, "<=": np.less_equal, "<": np.less}
             for column, sign, value in where.ranges():
                 mask &= compare[sign](self._column(column), value)
-            found = [row for row in np.flatnonzero(mask) if where.admits(self._entries[row])]
-            self._admitted = where, np.array(found, np.int64)
-        return self._admitted[1]
+            # Only texts are looked at one by one, and only of what the numbers left.
+            rows, entries = np.flatnonzero(mask).tolist(), self._entries
+            if where.tags:
+                wanted = set(where.tags)
+                rows = [row for row in rows if wanted.issubset(entries[row].tags)]
+            if where.path is not None:
+                matches = where.regex.fullmatch
+                rows = [row for row in rows if matches(entries[row].key)]
+            if len(self._admitted) >= FILTERS:
+                self._admitted = {}
+            self._admitted[where] = np.array(rows, np.int64)
+        return self._admitted[where]

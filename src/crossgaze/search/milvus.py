@@ -8,18 +8,14 @@ are looked up here first, and the search is told their uids.
 
 from __future__ import annotations
 
-import json
-import logging
-import os
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from crossgaze.errors import InputError, MissingExtraError
-from crossgaze.search.engine import Uids, Vectors, best, check_vectors
+from crossgaze.errors import InputError
+from crossgaze.search.engine import Uids, Vectors, all_of, best, check_vectors
 from crossgaze.search.entries import (
     COLUMNS,
     LONGEST_KEY,
@@ -30,16 +26,12 @@ from crossgaze.search.entries import (
     to_row,
 )
 from crossgaze.search.filters import Where
+from crossgaze.search.milvus_client import connect, explained, folder_of, release
+from crossgaze.search.milvus_filters import is_pushed_whole, pushed, uid_parts
 
 PART = 1000  # rows sent or read at a time
 MOST = 16_384  # results that Milvus gives
-AMONG = 10_000  # uids named in one expression
 LENGTHS = {"key": LONGEST_KEY, "source": LONGEST_KEY, "digest": 128, "tags": LONGEST_TAGS}
-TOKEN = "CROSSGAZE_MILVUS_TOKEN"  # the environment's variable: a secret is no part of an index
-
-
-# How many engines of this process use a file: Milvus Lite serves one process at a time.
-_open: Counter[str] = Counter()
 
 
 class MilvusEngine:
@@ -59,6 +51,7 @@ class MilvusEngine:
         self, uri: str, name: str, width: int, *, create: bool = False, note: str = ""
     ) -> None:
         self.uri, self.name, self.width = uri, name, width
+        self._count: int | None = None  # of the entries, as long as nothing has changed here
         self._client: Any = connect(uri)
         with self._explained():
             if create:
@@ -85,8 +78,8 @@ class MilvusEngine:
         index.add_index("vector", index_type="HNSW", metric_type="IP", params=how)
         if self._client.has_collection(self.name):
             # Left by an index that was being made in the same folder when its process ended.
-            left = _folder_of(self._client.describe_collection(self.name).get("description", ""))
-            if left is None or left != _folder_of(note):
+            left = folder_of(self._client.describe_collection(self.name).get("description", ""))
+            if left is None or left != folder_of(note):
                 raise InputError(
                     f"{self.uri}: the collection {self.name!r} is there already, take another name"
                 )
@@ -118,9 +111,11 @@ class MilvusEngine:
                 )
 
     def __len__(self) -> int:
-        with self._explained():
-            found = self._client.query(self.name, filter="", output_fields=["count(*)"])
-        return int(found[0]["count(*)"])
+        if not self._count:  # a search asks for it, and Milvus counts by looking at every segment
+            with self._explained():
+                found = self._client.query(self.name, filter="", output_fields=["count(*)"])
+            self._count = int(found[0]["count(*)"])
+        return self._count
 
     def add(self, entries: Sequence[Entry], vectors: Vectors) -> None:
         """Add entries, some at a time; Milvus has no transactions."""
@@ -132,6 +127,7 @@ class MilvusEngine:
         self._send(entries, self.vectors([entry.uid for entry in entries]), new=False)
 
     def _send(self, entries: Sequence[Entry], vectors: Vectors, *, new: bool) -> None:
+        self._count = None
         for start in range(0, len(entries), PART):
             part = zip(entries[start : start + PART], vectors[start : start + PART], strict=True)
             rows = [to_row(entry) | {"vector": row.tolist()} for entry, row in part]
@@ -144,7 +140,8 @@ class MilvusEngine:
 
     def delete(self, uids: Sequence[int]) -> None:
         """Remove entries."""
-        for part in _parts(uids):
+        self._count = None
+        for part in uid_parts(uids):
             with self._explained():
                 self._client.delete(self.name, filter=part)
 
@@ -152,7 +149,7 @@ class MilvusEngine:
         """Search, among looked-up uids where a filter is more than Milvus can be told."""
         conditions = [pushed(where) if where else ""]
         if where and not is_pushed_whole(where):
-            conditions = _parts([entry.uid for part in self.every(where) for entry in part])
+            conditions = uid_parts([entry.uid for part in self.every(where) for entry in part])
         count = min(count, MOST)
         query = np.asarray(vector, np.float32).reshape(self.width).tolist()
         how = {"metric_type": "IP", "params": {"ef": min(max(2 * count, 200), 32_768)}}
@@ -180,11 +177,11 @@ class MilvusEngine:
     def vectors(self, uids: Sequence[int]) -> Vectors:
         """Return vectors by uid."""
         there = {int(row["uid"]): row["vector"] for row in self._by_uid(uids, ["uid", "vector"])}
-        rows = [there[int(uid)] for uid in uids]
+        rows = all_of(there, uids, self.uri)
         return np.array(rows, np.float32).reshape(-1, self.width)
 
     def _by_uid(self, uids: Sequence[int], columns: list[str]) -> Iterator[dict[str, Any]]:
-        for part in _parts(uids, PART):
+        for part in uid_parts(uids, PART):
             with self._explained():
                 found = self._client.query(
                     self.name, filter=part, output_fields=columns, limit=PART
@@ -214,7 +211,8 @@ class MilvusEngine:
             self._client.flush(self.name)
 
     def refresh(self) -> None:
-        """Reads are consistent anyway."""
+        """Count anew; all else is read from Milvus each time anyway."""
+        self._count = None
 
     def drop(self) -> None:
         """Remove the collection."""
@@ -227,124 +225,9 @@ class MilvusEngine:
             return
         self._client.close()
         self._client = None
-        _release(self.uri)
+        release(self.uri)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
         with explained(self.uri):
             yield
-
-
-def connect(uri: str) -> Any:  # noqa: ANN401 (pymilvus's client, imported when first used)
-    """Open a client for a file's path or a URL."""
-    try:
-        from pymilvus import MilvusClient
-    except ImportError:
-        raise MissingExtraError("an index in Milvus", "pymilvus", "search") from None
-    # They would log every error with its trace, and what becomes of it here is one line.
-    for name in ("pymilvus", "milvus_lite"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
-    with explained(uri):
-        if "://" in uri:
-            return MilvusClient(uri, token=os.environ.get(TOKEN, ""), timeout=30)
-        client = MilvusClient(uri)
-        _open[uri] += 1
-        return client
-
-
-def _release(uri: str) -> None:
-    """Let other processes have Milvus Lite's file once nothing here uses it."""
-    if "://" in uri:
-        return
-    _open[uri] -= 1
-    if _open[uri] <= 0:
-        from milvus_lite.server_manager import server_manager_instance
-
-        server_manager_instance.release_server(uri)
-
-
-@contextmanager
-def explained(uri: str) -> Iterator[None]:
-    """Turn what pymilvus says into one line that names the server or file."""
-    from pymilvus.exceptions import MilvusException
-
-    try:
-        yield
-    except ModuleNotFoundError:
-        raise MissingExtraError("Milvus Lite's file", "milvus-lite", "milvus-lite") from None
-    except MilvusException as error:
-        if "milvus-lite" in str(error) and "required" in str(error):
-            raise MissingExtraError("Milvus Lite's file", "milvus-lite", "milvus-lite") from None
-        if "Open local milvus failed" in str(error):
-            raise InputError(
-                f"{uri}: cannot be opened; is another process using it? Milvus Lite serves one at "
-                "a time: wait for it, or move the index to a server"
-            ) from error
-        said = " ".join(str(error.message or error).split())
-        raise InputError(f"{uri}: Milvus says: {said[:300]}") from error
-
-
-def read_note(uri: str, name: str) -> dict[str, Any]:
-    """Return what an index wrote into the description of its collection."""
-    client = connect(uri)
-    try:
-        with explained(uri):
-            if not client.has_collection(name):
-                known = ", ".join(sorted(client.list_collections())[:8]) or "none"
-                raise InputError(f"{uri}: has no index there; its collections: {known}")
-            text = client.describe_collection(name).get("description", "")
-        found = json.loads(text)
-        if not isinstance(found, dict):
-            raise ValueError(text)
-        return found
-    except ValueError:
-        raise InputError(f"{uri}: collection {name!r} was not made by crossgaze") from None
-    finally:
-        client.close()
-
-
-def _folder_of(note: str) -> object:
-    """Return the folder that a collection's description names."""
-    try:
-        found = json.loads(note)
-    except ValueError:
-        return None
-    return found.get("folder") if isinstance(found, dict) else None
-
-
-def pushed(where: Where) -> str:
-    """Return what of a filter every Milvus understands, each text quoted.
-
-    Example:
-        >>> pushed(Where(path="/photos/*.jpg", most_bytes=5))
-        'bytes <= 5 and key like "/photos/%"'
-    """
-    parts = [f"{column} {sign} {value}" for column, sign, value in where.ranges()]
-    start = _plain_start(where)
-    if start:
-        parts.append(f'key like "{start}%"')
-    return " and ".join(parts)
-
-
-def is_pushed_whole(where: Where) -> bool:
-    """Tell whether `pushed` says all of a filter."""
-    return not where.tags and (where.pattern is None or where.pattern == f"{_plain_start(where)}*")
-
-
-def _plain_start(where: Where) -> str:
-    """Return the first signs of a pattern, as far as none means anything to Milvus."""
-    start = ""
-    for sign in where.pattern or "":
-        if not (sign.isalnum() or sign in "/.- ") or not sign.isascii():
-            break
-        start += sign
-    return start
-
-
-def _parts(uids: Sequence[int], size: int = AMONG) -> list[str]:
-    """Return expressions that name uids, so many at a time."""
-    numbers = [str(int(uid)) for uid in uids]
-    return [
-        f"uid in [{', '.join(numbers[start : start + size])}]"
-        for start in range(0, len(numbers), size)
-    ]

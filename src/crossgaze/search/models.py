@@ -171,9 +171,24 @@ class Reranker:
             rows: the chosen images.
             counts: (N,) real regions of each image.
         """
+        return self.score_texts(self.texts(texts), features, rows, counts)
+
+    @torch.inference_mode()
+    def texts(self, texts: Sequence[str]) -> list[Encoded]:
+        """Return sentences as each member encodes them, for `score_texts`."""
+        return [member.encode_texts(texts) for member in self.members]
+
+    @torch.inference_mode()
+    def score_texts(
+        self,
+        sides: Sequence[Encoded],
+        features: npt.NDArray[Any],
+        rows: npt.NDArray[np.int64],
+        counts: npt.NDArray[np.int64],
+    ) -> Vectors:
+        """Return what `score` does, of sentences that are encoded already."""
         total: Tensor | None = None
-        for member, columns in zip(self.members, self.columns, strict=True):
-            side = member.encode_texts(texts)
+        for member, columns, side in zip(self.members, self.columns, sides, strict=True):
             part = rerank(
                 member,
                 side,

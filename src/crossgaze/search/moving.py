@@ -13,6 +13,7 @@ from crossgaze.files import only_writer, sync_folder
 from crossgaze.search.engines import find_folder, open_tables, parse_engine
 from crossgaze.search.head import clear_leftovers, read_head, require_new, write_head
 from crossgaze.search.kept import KeptRegions, copy_kept
+from crossgaze.search.repair import newest_entries
 
 
 def move_index(
@@ -44,27 +45,30 @@ def move_index(
     folder.mkdir(parents=True, exist_ok=True)
     counts = []
     with only_writer(source, "this index"), only_writer(folder, "this index"):
+        require_new(folder)  # again, now that nobody else can make one here
         clear_leftovers(folder)
         have = open_tables(source, before)
         made = open_tables(folder, head, create=True)
         try:
             total = len(have.photos) + len(have.sentences)
             done = 0
+            kept = KeptRegions(source / before.store, 0)
             for table, out in ((have.photos, made.photos), (have.sentences, made.sentences)):
-                uids: list[int] = []
-                for entries in table.every():
-                    mine = [entry.uid for entry in entries]
-                    out.add(entries, table.vectors(mine))
-                    uids += mine
-                    done += len(mine)
+                # What a stopped writer left, older entries or some without regions, stays behind.
+                newest, older = newest_entries(table)
+                uids = np.array(sorted(newest.values()), np.int64)
+                if table is have.photos:
+                    uids = uids[kept.rows(uids) >= 0]
+                    copy_kept(kept, uids, folder / head.store)
+                wanted, done = set(uids.tolist()), done + len(older)
+                for part in table.every():
+                    entries = [entry for entry in part if entry.uid in wanted]
+                    if entries:
+                        out.add(entries, table.vectors([entry.uid for entry in entries]))
+                    done += len(entries)
                     if on_progress:
                         on_progress(done, total)
                 out.tidy()
-                if table is have.photos:
-                    kept = KeptRegions(source / before.store, 0)
-                    # What a stopped writer left without regions is left behind, too.
-                    there = np.array(uids, np.int64)[kept.rows(uids) >= 0]
-                    copy_kept(kept, there, folder / head.store)
                 counts.append(len(uids))
         finally:
             have.close()
