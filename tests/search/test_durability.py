@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -160,7 +162,8 @@ def test_ended_between_the_steps_of_a_batch(tmp_path, monkeypatch, step):
         assert seen == before
         with reader.writing():
             pass
-        assert len(RegionStore(world / "index" / "regions-1")) == 6  # cut off again
+        assert answers(reader) == before
+        assert reader.describe()["unused_regions"] == 2  # nothing refers to them
     else:
         assert set(seen) == {str(path) for path in (world / "photos").iterdir()}
         assert len(reader) == 8
@@ -170,7 +173,140 @@ def test_ended_between_the_steps_of_a_batch(tmp_path, monkeypatch, step):
         assert answers(reader) == seen
     report = reader.add(world / "photos")
     assert (report.added, report.changed) == ((1, 1) if step == "regions only" else (0, 0))
-    assert set(answers(reader)) == {str(path) for path in (world / "photos").iterdir()}
+    found = answers(reader)
+    assert set(found) == {str(path) for path in (world / "photos").iterdir()}
+    assert reader.compact() == (3 if step == "regions only" else 1)
+    assert answers(reader) == found
+
+
+def make_index(world):
+    return Index.create(
+        world / "index",
+        embedder=world / "embedder",
+        reranker=world / "reranker",
+        source=search_parts.CellSource(),
+    )
+
+
+def test_a_file_that_readers_have_mapped_never_shrinks(tmp_path):
+    """Reading behind the end of a mapped file kills a process: no writer may cut what was there."""
+    world = make_world(tmp_path, photos=6)
+    index = make_index(world)
+    index.add(world / "photos")
+    late = [search_parts.make_photo(world / "photos" / f"late{n}.png", n) for n in range(3)]
+    index.add(world / "photos")
+    reader = read(world)
+    seen = answers(reader)
+    assert len(seen) == 9
+
+    def sizes():
+        return {p.name: p.stat().st_size for p in (world / "index" / "regions-1").glob("*.bin")}
+
+    before = sizes()
+    for photo in late:  # the last batch: nothing refers to it any more
+        photo.unlink()
+    index.add(world / "photos")
+    with index.writing():
+        pass
+    assert sizes() == before
+    search_parts.make_photo(world / "photos" / "another.png", "another")
+    index.add(world / "photos")
+    assert all(size > before[name] for name, size in sizes().items())
+    assert answers(reader) == seen  # what it opened, to the last score
+
+
+def test_a_number_is_never_given_to_another_photograph(tmp_path):
+    world = make_world(tmp_path, photos=4)
+    index = make_index(world)
+    index.add(world / "photos")
+    given = {entry.uid: entry.key for part in index.tables.photos.every() for entry in part}
+    for step in range(3):
+        last = max(index.tables.photos.every(), key=len)[-1]
+        Path(last.key).unlink()
+        index.add(world / "photos")
+        index.compact()
+        if step == 1:
+            index.close()
+            index = read(world)
+        search_parts.make_photo(world / "photos" / f"more{step}.png", f"more {step}")
+        index.add(world / "photos")
+        for part in index.tables.photos.every():
+            for entry in part:
+                assert given.setdefault(entry.uid, entry.key) == entry.key
+    assert max(given) == 7
+
+
+def test_stopped_by_hand_just_after_the_commit(tmp_path, monkeypatch):
+    """Ctrl-C may come when a batch is in the database already: then its regions stay."""
+    world = make_world(tmp_path, photos=5)
+    index = make_index(world)
+    from crossgaze.search.lance import LanceEngine
+
+    add = LanceEngine.add
+
+    def commit_and_stop(engine, entries, rows):
+        add(engine, entries, rows)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LanceEngine, "add", commit_and_stop)
+        with pytest.raises(KeyboardInterrupt):
+            index.add(world / "photos")
+    assert len(answers(read(world))) == 5
+    assert index.add(world / "photos").unchanged == 5
+
+
+def test_a_batch_that_the_database_refuses_gives_its_room_back(tmp_path, monkeypatch):
+    world = make_world(tmp_path, photos=5)
+    index = make_index(world)
+    from crossgaze.search.lance import LanceEngine
+
+    def refuse(engine, entries, rows):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LanceEngine, "add", refuse)
+        with pytest.raises(OSError, match="No space left"):
+            index.add(world / "photos")
+    assert len(RegionStore(world / "index" / "regions-1")) == 0
+    assert index.add(world / "photos").added == 5
+
+
+def test_a_reader_whose_files_were_tidied_away_looks_again(tmp_path, monkeypatch):
+    """Too many to hold in memory, opened long ago: Lance has removed what it had opened."""
+    monkeypatch.setattr("crossgaze.search.lance.KEPT", timedelta(0))
+    world = make_world(tmp_path, photos=5)
+    index = make_index(world)
+    index.add(world / "photos")
+    reader = Index.open(world / "index", source=search_parts.CellSource(), exact=0)
+    assert len(reader.search(QUERY).hits) == 5
+    for number in range(3):
+        search_parts.make_photo(world / "photos" / "000.png", f"changed {number}")
+        index.add(world / "photos")
+        index.compact()
+    picture = world / "photos" / "001.png"
+    assert len(reader.search(picture).hits) == 5
+    assert answers(reader) == answers(index)
+
+
+def test_searching_while_another_process_writes(tmp_path):
+    """Each look finds whole photographs with the scores they end up with, and never fewer."""
+    world = make_world(tmp_path, photos=60)
+    child = start(world)
+    assert child.stdout.readline() == "begun\n"
+    assert child.stdout.readline().startswith("done")
+    seen = []
+    with read(world) as index:
+        while child.poll() is None:
+            index.refresh()
+            seen.append(answers(index))
+        index.refresh()
+        final = answers(index)
+    child.communicate()
+    assert len(final) == 60
+    assert len({len(one) for one in seen}) > 1
+    for before, after in pairwise([*seen, final]):
+        assert before.items() <= after.items()
 
 
 def test_a_second_writer_is_refused_with_the_firsts_pid_and_readers_are_not(tmp_path):

@@ -1,8 +1,10 @@
 """Every engine against a dictionary and loops: the same calls, the same answers."""
 
+import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crossgaze.errors import FileFormatError, InputError
-from crossgaze.search.engine import best
+from crossgaze.search.engine import OutOfDateError, best
 from crossgaze.search.entries import Entry, from_row, to_row
 from crossgaze.search.filters import Where
 from crossgaze.search.memory import MemoryEngine
@@ -208,6 +210,128 @@ def test_the_approximate_index_finds_what_is_nearest(tmp_path):
         assert scores.tolist() == pytest.approx(products[uids - 1].tolist(), abs=1e-4)
     assert hits >= 95
     assert engine.search(rows[0], 1, None)[0].tolist() == [601]
+
+
+def many(tmp_path, count=600):
+    """An engine with an approximate index, and what is in it."""
+    from crossgaze.search.lance import LanceEngine
+
+    engine = LanceEngine(tmp_path / "db", "photos", WIDTH, create=True, exact=500)
+    rows = vectors(count)
+    entries = [entry(n + 1, tags=("rare",) if n % 60 == 0 else ()) for n in range(count)]
+    engine.add(entries, rows)
+    engine.tidy()
+    return engine, {one.uid: (one, row) for one, row in zip(entries, rows, strict=True)}
+
+
+@pytest.mark.parametrize("most", [5000, 200])
+def test_the_approximate_index_gives_as_many_as_are_asked_for(tmp_path, monkeypatch, most):
+    """500 candidates are what a search asks for; HNSW refuses an effort below what it must find."""
+    monkeypatch.setattr("crossgaze.search.lance.MOST", most)
+    engine, there = many(tmp_path)
+    query = vectors(1, seed=9)[0]
+    for count in (1, 100, 250, 500, 600, 1000):
+        uids, _ = engine.search(query, count, None)
+        wanted, _ = ranked(there, query, count)
+        assert len(uids) == len(wanted)
+        assert len(set(uids.tolist()) & set(wanted)) >= 0.95 * len(wanted)
+
+
+def test_a_narrow_filter_finds_all_it_admits_in_whatever_partition(tmp_path, monkeypatch):
+    monkeypatch.setattr("crossgaze.search.lance.PROBES", 1)
+    engine, there = many(tmp_path)
+    query = vectors(1, seed=9)[0]
+    for where in (Where(tags=("rare",)), Where(since=590), Where(path="/p/it's 1*")):
+        wanted, products = ranked(there, query, 100, where)
+        uids, scores = engine.search(query, 100, where)
+        assert uids.tolist() == wanted[: len(uids)]
+        assert len(uids) == len(wanted)
+        assert scores.tolist() == pytest.approx(products, abs=1e-4)
+
+
+def test_a_search_does_not_count_the_rows_again(tmp_path, monkeypatch):
+    engine, _ = many(tmp_path)
+    query = vectors(1)[0]
+    engine.search(query, 3, None)
+    asked = []
+    count = type(engine._table).count_rows
+    monkeypatch.setattr(
+        type(engine._table), "count_rows", lambda table, *a: asked.append(a) or count(table, *a)
+    )
+    uids, _ = engine.search(query, 3, None)
+    assert len(engine.get(uids.tolist())) == 3
+    assert asked == []
+    engine.delete([1])
+    assert len(engine) == 599
+    assert len(asked) == 1
+
+
+def test_vectors_of_what_is_gone_are_said_to_be_out_of_date(engine):
+    fill(engine)
+    engine.delete([3])
+    with pytest.raises(OutOfDateError, match="has no entry 3 any more"):
+        engine.vectors([2, 3])
+
+
+def test_a_change_that_is_stopped_half_way_is_read_again(tmp_path, monkeypatch):
+    """Ctrl-C between the commit and what is held in memory: the files are what counts."""
+    engine = make("lance", tmp_path)
+    there = fill(engine)
+    query = vectors(1, seed=9)[0]
+    engine.search(query, 1, None)
+
+    def stop(*args):
+        raise KeyboardInterrupt
+
+    new, row = entry(61), vectors(1, seed=5)
+    with monkeypatch.context() as patched:
+        patched.setattr(MemoryEngine, "add", stop)
+        with pytest.raises(KeyboardInterrupt):
+            engine.add([new], row)
+    there[61] = (new, row[0])
+    assert engine.search(query, 61, None)[0].tolist() == ranked(there, query, 61)[0]
+    with monkeypatch.context() as patched:
+        patched.setattr(MemoryEngine, "delete", stop)
+        with pytest.raises(KeyboardInterrupt):
+            engine.delete([61, 1])
+    del there[61], there[1]
+    assert engine.search(query, 61, None)[0].tolist() == ranked(there, query, 61)[0]
+
+
+def test_what_is_acknowledged_is_flushed(tmp_path, monkeypatch):
+    """Lance does not flush its files; when a call returns, this has."""
+    flushed, fsync = set(), os.fsync
+
+    def note(handle):
+        flushed.add(str(Path(f"/proc/self/fd/{handle}").readlink()))
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", note)
+    engine = make("lance", tmp_path)
+    for work in (
+        lambda: engine.add([entry(1), entry(2)], vectors(2)),
+        lambda: engine.update([entry(1, tags=("x",))]),
+        lambda: engine.delete([2]),
+        engine.tidy,
+    ):
+        before = {path: path.stat().st_mtime_ns for path in (tmp_path / "db").rglob("*")}
+        flushed.clear()
+        work()
+        after = {path: path.stat().st_mtime_ns for path in (tmp_path / "db").rglob("*")}
+        new = {str(path) for path, date in after.items() if before.get(path) != date}
+        assert new - {str(tmp_path / "db")} <= flushed
+        assert {str(path.parent) for path in after.keys() - before.keys()} <= flushed
+
+
+def test_many_filters_in_turn(tmp_path):
+    engine = make("memory", tmp_path)
+    there = fill(engine)
+    query = vectors(1, seed=9)[0]
+    for number in [*range(40), *range(40)]:
+        where = Where(since=number)
+        assert engine.search(query, 5, where)[0].tolist() == ranked(there, query, 5, where)[0]
+    engine.delete([60])
+    assert 60 not in engine.search(query, 60, Where(since=39))[0]
 
 
 @given(

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 from PIL import Image
 
 import search_parts
+from crossgaze.data.regions.writer import RegionWriter
 from crossgaze.errors import FileFormatError, InputError
 from crossgaze.models.encoded import Encoded
 from crossgaze.models.ensemble import Ensemble
@@ -364,8 +366,9 @@ def test_what_a_user_should_be_told(world):
     for k in (0, -1, 1.5, "3"):
         with pytest.raises(InputError, match="k: got"):
             index.search(QUERY, k=k)
-    with pytest.raises(InputError, match="candidates: got 0"):
-        index.search(QUERY, candidates=0)
+    for query in (QUERY, world / "photos" / "00.png"):
+        with pytest.raises(InputError, match="candidates: got 0"):
+            index.search(query, candidates=0)
     with pytest.raises(InputError, match=r"wanted \(h, w, 3\) uint8"):
         index.search(np.zeros((4, 4)))
     with pytest.raises(InputError, match="no such file"):
@@ -501,20 +504,142 @@ def test_what_an_interrupted_creation_left_is_no_obstacle(world):
     index.add(world / "photos")
     index.close()
     (world / "index" / "index.json").unlink()
+    (world / "index" / "milvus.db").write_text("a file, as older versions of Milvus Lite have")
     assert len(create(world)) == 0
+    assert not (world / "index" / "milvus.db").exists()
 
 
-def test_memory_of_mapped_pages_is_given_back(world, monkeypatch):
+@pytest.mark.parametrize("moved", [False, True])
+def test_an_index_that_another_process_made_meanwhile_is_not_overwritten(world, monkeypatch, moved):
+    """Loading models takes seconds; who comes second must not clear what the first has made."""
+    from crossgaze.search import making, moving
+
+    create(world).close()
+    first = Index.create(
+        world / "late", embedder=world / "embedder", source=search_parts.CellSource()
+    )
+    shutil.move(world / "late", world / "ready")
+    first.close()
+
+    def appear(done):
+        shutil.rmtree(world / "late", ignore_errors=True)  # nobody has written there yet
+        shutil.move(world / "ready", world / "late")
+        return done
+
+    lock, load = moving.only_writer, making.load_model
+    if moved:  # after the first look at the place, before the second
+        monkeypatch.setattr(
+            moving,
+            "only_writer",
+            lambda at, what: lock(appear(at) if at.name == "late" else at, what),
+        )
+        with pytest.raises(InputError, match="late: is an index already"):
+            moving.move_index(world / "index", world / "late")
+    else:
+        monkeypatch.setattr(making, "load_model", lambda *a: appear(load(*a)))
+        how = {"embedder": world / "embedder", "source": search_parts.CellSource()}
+        with pytest.raises(InputError, match="late: is an index already"):
+            Index.create(world / "late", **how)
+    monkeypatch.undo()
+    assert Index.open(world / "late").head.id == first.head.id
+
+
+def test_reading_some_at_a_time_finds_the_same(world, monkeypatch):
     from crossgaze.search import kept
 
     index = create(world)
     index.add(world / "photos")
     first = index.search(QUERY, k=12).hits
-    monkeypatch.setattr(kept, "TOUCHED", 1)
-    assert index.search(QUERY, k=12).hits == first
-    monkeypatch.setattr(kept, "MANY", 5)  # as if it were a scan
-    assert index.search(QUERY, k=12).hits == first
-    assert index.search(QUERY, k=12, exhaustive=True).hits == first
+    monkeypatch.setattr(kept, "TOUCHED", 1)  # one photograph at a time, as it were
+    for exhaustive in (False, True):
+        found = index.search(QUERY, k=12, exhaustive=exhaustive).hits
+        assert [hit.path for hit in found] == [hit.path for hit in first]
+        assert [hit.score for hit in found] == pytest.approx([hit.score for hit in first], abs=1e-5)
+
+
+def mapped_bytes(name):
+    """How much of a mapped file this process holds, as the system says."""
+    total, inside = 0, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if "-" in line.split(" ")[0]:
+            inside = line.endswith(name)
+        elif inside and line.startswith("Rss:"):
+            total += 1024 * int(line.split()[1])
+    return total
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="Linux says what is mapped")
+def test_a_search_of_everything_holds_a_part_of_the_file(world, monkeypatch):
+    """32 MB of regions, read 1 MB at a time: pages that were read are given back."""
+    from crossgaze.search import kept
+
+    index = create(world)
+    size = 64
+    with RegionWriter(world / "big", 36, size, fields=["counts", "boxes", "sizes"]) as writer:
+        for start in range(1, 7000, 1000):
+            names = [str(uid) for uid in range(start, start + 1000)]
+            rows = np.ones((1000, 36, size), np.float16)
+            some = {"boxes": np.zeros((1000, 36, 4)), "sizes": np.ones((1000, 2), np.int32)}
+            writer.append(names, rows, **some)
+    monkeypatch.setattr(kept, "TOUCHED", 1 << 20)
+    opened = kept.KeptRegions(world / "big", 0)
+    monkeypatch.setattr(index, "_kept", opened)
+    most = []
+
+    def score(said, features, rows, counts):
+        most.append(
+            (len(rows), float(np.asarray(features[rows]).sum()), mapped_bytes("/big/features.bin"))
+        )
+        return np.zeros((len(rows), 1), np.float32)
+
+    monkeypatch.setattr(index.reranker, "score_texts", score)
+    uids = np.random.default_rng(0).permutation(np.arange(1, 7001))
+    assert ranking.rerank_uids(index, QUERY, uids).shape == (7000,)
+    assert sum(rows for rows, _, _ in most) == 7000
+    assert opened.features.nbytes > 30e6
+    assert 0 < max(held for _, _, held in most) < 8e6
+
+
+def test_all_as_candidates_are_the_exhaustive_answer_equals_too(world):
+    for number in range(5):
+        shutil.copy(world / "photos" / "03.png", world / "photos" / f"same{number}.png")
+    index = create(world)
+    index.add(world / "photos")
+    for query in (QUERY, "a cat runs", "the blue snow"):
+        for k in (1, 4, 17):
+            two = index.search(query, k=k, candidates=17)
+            assert two.hits == index.search(query, k=k, exhaustive=True).hits
+    same = [hit for hit in two.hits if hit.path.endswith("03.png") or "same" in hit.path]
+    assert len({hit.score for hit in same}) == 1
+    assert [hit.uid for hit in same] == sorted(hit.uid for hit in same)
+
+
+def test_of_two_entries_for_one_photograph_the_newer_stands_where_it_belongs(world):
+    """As between the two steps of a change: the older is still there, with its own score."""
+    index = create(world)
+    index.add(world / "photos")
+    ranks = index.search(QUERY, k=12).hits
+    best, worst = ranks[0], ranks[-1]
+    table = index.tables.photos
+    (entry,) = table.get([worst.uid])
+    # The worst photograph's entry, newest of all, now says that it is the best one's path.
+    table.update([replace(entry, key=best.path)])
+    older, newer = sorted([best.uid, worst.uid])
+    found = index.search(QUERY, k=11)
+    uids = [hit.uid for hit in ranks if hit.uid != older]
+    assert [hit.uid for hit in found.hits] == uids
+    assert [hit.rank for hit in found.hits] == list(range(1, 12))
+    assert newer in uids
+
+
+def test_a_photograph_that_is_gone_cannot_be_looked_at(world):
+    index = create(world)
+    index.add(world / "photos")
+    hit = index.search(QUERY, k=1).hits[0]
+    index.remove([hit.uid])
+    index.compact()
+    with pytest.raises(InputError, match=r"has no regions of .*png now; search again"):
+        index.look(QUERY, hit)
 
 
 def test_the_default_number_of_candidates_is_used(world, monkeypatch):

@@ -1,5 +1,7 @@
 """An index moved between engines finds the same."""
 
+from dataclasses import replace
+
 import pytest
 
 import search_parts
@@ -64,6 +66,23 @@ def test_a_move_that_is_stopped_leaves_the_old_and_can_be_done_again(index, tmp_
     with Index.open(tmp_path / "index") as old:
         assert old.search(QUERY, k=9).hits == hits
     assert move_index(tmp_path / "index", tmp_path / "new") == (9, 2)
+
+
+def test_what_a_stopped_writer_left_stays_behind(index, tmp_path):
+    """The older of two entries for a photograph, and an entry whose regions are not there."""
+    hits = index.search(QUERY, k=9).hits
+    table = index.tables.photos
+    old, stray = table.get([1, 2])
+    rows = table.vectors([1, 2])
+    uid = int(index.kept.uids.max()) + 1
+    table.add([replace(stray, uid=uid, key="/nowhere.png")], rows[1:])
+    table.update([replace(old, key=hits[0].path)])  # older than the photograph's own entry
+    assert move_index(tmp_path / "index", tmp_path / "new") == (8, 2)
+    with Index.open(tmp_path / "new", source=search_parts.CellSource()) as moved:
+        found = {hit.path: hit.score for hit in moved.search(QUERY, k=20, exhaustive=True).hits}
+        assert found == pytest.approx({hit.path: hit.score for hit in hits if hit.uid != 1})
+        assert len(moved) == 8
+        assert moved.describe()["unused_regions"] == 0
 
 
 def test_a_place_that_is_taken_is_refused(index, tmp_path):

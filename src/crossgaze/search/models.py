@@ -23,6 +23,7 @@ from torch import Tensor
 
 from crossgaze.config import to_dict
 from crossgaze.errors import InputError
+from crossgaze.models import finding
 from crossgaze.models.encoded import Encoded
 from crossgaze.models.ensemble import Ensemble
 from crossgaze.models.matcher import Matcher
@@ -39,7 +40,8 @@ class Stamp:
     """Which model it was: by its name here, its kind, and a digest of all its numbers.
 
     Args:
-        source: what `crossgaze.load` takes, a folder's absolute path.
+        source: what `crossgaze.load` takes: a folder's absolute path, or the name of a model that
+            ships, wherever crossgaze is installed.
         family: the model's.
         digest: of configuration, words and weights.
     """
@@ -53,8 +55,10 @@ def load_model(source: str | Path | Matcher | Ensemble) -> tuple[Matcher | Ensem
     """Load a model, or take a loaded one, and stamp it."""
     model = source if isinstance(source, Matcher | Ensemble) else load(source)
     name = "" if isinstance(source, Matcher | Ensemble) else str(source)
-    folder = str(Path(name).resolve()) if name and Path(name).is_dir() else name
-    return model.eval(), Stamp(folder, model.family, _digest(model))
+    if name and Path(name).is_dir():
+        folder = Path(name).resolve()
+        name = folder.name if folder.parent == finding.ZOO.resolve() else str(folder)
+    return model.eval(), Stamp(name, model.family, _digest(model))
 
 
 def _digest(model: Matcher | Ensemble) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from crossgaze.errors import InputError
+from crossgaze.models import finding
 from crossgaze.models.ensemble import Ensemble
 from crossgaze.models.matcher import Matcher
 from crossgaze.search.head import Head
@@ -30,7 +31,7 @@ def load_stamped(folder: Path, role: str, stamp: Stamp, given: Model | None) -> 
     if given is None and not stamp.source:
         raise InputError(f"{folder}: was made with a {role} that had no folder, give it again")
     try:
-        model, found = load_model(stamp.source if given is None else given)
+        model, found = load_model(_where(stamp.source) if given is None else given)
     except InputError as error:
         raise InputError(
             f"{folder}: its {role} cannot be loaded ({error}); put the model back, or name where "
@@ -43,6 +44,11 @@ def load_stamped(folder: Path, role: str, stamp: Stamp, given: Model | None) -> 
             "or index the photographs again into a new folder"
         )
     return model
+
+
+def _where(source: str) -> str | Path:
+    """Return a model that ships by its folder: one of the user's with its name is another."""
+    return finding.ZOO / source if source in finding.zoo_models() else source
 
 
 def open_source(extract: ExtractConfig) -> RegionSource:
