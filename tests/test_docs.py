@@ -145,6 +145,29 @@ def test_every_source_of_regions_has_a_command_that_works(data):
     assert len(regions) == len(shown) >= 5
 
 
+def test_the_search_page_is_a_session_that_works(data, capsys):
+    """Every command of the page in its order, but for those that never end or need a server."""
+    pytest.importorskip("lancedb", reason="needs crossgaze[search]")
+    (data / "HOLIDAYS").mkdir()
+    Image.new("RGB", (50, 40), (30, 30, 200)).save(data / "HOLIDAYS" / "b.jpg")
+    Image.new("RGB", (40, 40), (200, 40, 30)).save(data / "query.jpg")
+    (data / "captions.txt").write_text("a red dog\nthe blue snow\n")
+    lines = [
+        line for block in blocks(ROOT / "docs" / "search.md", "sh") for line in block.splitlines()
+    ]
+    shown = [line for line in lines if line.startswith("crossgaze ")]
+    if importlib.util.find_spec("milvus_lite") is None:
+        shown = [line for line in shown if "--engine milvus" not in line]
+    ran = [line for line in shown if "--watch" not in line and "http://" not in line]
+    assert len(ran) >= 10
+    for line in ran:
+        words = shlex.split(line, comments=True)[1:]
+        assert main(words) == 0, (line, capsys.readouterr().err)
+    out = capsys.readouterr().out
+    assert "2 photographs, 2 sentences, INDEX/ is kept" in out or "MOVED/" not in " ".join(ran)
+    assert (data / "report.html").read_text("utf-8").startswith("<!doctype html>")
+
+
 def test_the_pages_show_code_at_all():
     shown = {page.name: len(blocks(page, "python")) for page in PAGES}
     assert {page for page, count in shown.items() if count} == {

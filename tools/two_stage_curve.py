@@ -1,18 +1,22 @@
 """How often two stages return the exhaustive top 10, by the number of candidates.
 
 python tools/two_stage_curve.py EMBEDDER RERANKER DATA --store REGIONS [--gallery all]
-    [--out results/two-stage-curve.json] [--plot docs/pictures/two-stage-curve.svg]
+    [--out FILE.json] [--plot FILE.svg]
 
 Every caption of the split is a query. The embedder chooses candidates, the re-ranker orders them;
 the exhaustive answer is the re-ranker's order of the whole gallery: the split's images, or with
 --gallery all every image of the data set that the store holds. Printed is the smallest number of
-candidates that keeps --want of the exhaustive top 10 on average.
+candidates that keeps --want of the exhaustive top 10 on average, and whether the number that a
+search takes by default does. Written to results/ and docs/pictures/, two-stage-curve-GALLERY.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import platform
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +28,11 @@ from crossgaze.data.regions.store import RegionStore
 from crossgaze.evaluation.scores import MeanScores, matchers_of
 from crossgaze.evaluation.sources import read_split
 from crossgaze.scoring.every_pair import score_into
+from crossgaze.search.models import load_model
+from crossgaze.search.ranking import CANDIDATES
+from crossgaze.threads import cores
 
+ROOT = Path(__file__).parents[1]
 COUNTS = (10, 20, 30, 50, 70, 100, 150, 200, 300, 400, 500, 700, 1000, 1500, 2000, 3000, 5000)
 TOP = 10
 BATCH = 128  # images or captions encoded together
@@ -126,32 +134,54 @@ def main():
     parser.add_argument("--out", type=Path)
     parser.add_argument("--plot", type=Path)
     args = parser.parse_args()
+    started = time.perf_counter()
+    name = f"two-stage-curve-{args.gallery}"
+    out = args.out or ROOT / "results" / f"{name}.json"
+    picture = args.plot or ROOT / "docs" / "pictures" / f"{name}.svg"
     store, asked = RegionStore(args.store), read_split(args.data, args.split)
     gallery = asked.images
     if args.gallery == "all":
         gallery = [name for name in read_captions(args.data).images if name in store]
+    models = {"embedder": load_model(args.embedder), "reranker": load_model(args.reranker)}
     scores = [
-        score(crossgaze.load(model), store, store.rows(gallery), asked.captions)
-        for model in (args.embedder, args.reranker)
+        score(model, store, store.rows(gallery), asked.captions) for model, _ in models.values()
     ]
-    rows = curve(*scores)
+    counts = sorted({*COUNTS, CANDIDATES})
+    rows = curve(*scores, counts)
     chosen = choose(rows, args.want)
+    # Where the gallery is smaller than what a search takes, everything is a candidate.
+    default = next((row for row in rows if row["candidates"] >= CANDIDATES), rows[-1])
+    met = default["kept of the top"] >= args.want
     for row in rows:
         print(", ".join(f"{name} {value:.4g}" for name, value in row.items()))
     print(f"keeps {args.want} of the top {TOP}: {chosen} candidates of {len(gallery)}")
+    print(
+        f"the default, {CANDIDATES} candidates, keeps {default['kept of the top']:.4f} "
+        f"(at least {args.want}: {'met' if met else 'MISSED'})"
+    )
     found = {
+        "command": " ".join(["python", "tools/two_stage_curve.py", *sys.argv[1:]]),
         "what": f"two stages against exhaustive, {asked.name}, {len(gallery)} images, "
         f"{len(asked.captions)} queries",
-        "embedder": args.embedder,
-        "reranker": args.reranker,
+        **{
+            role: {"folder": stamp.source, "family": stamp.family, "digest": stamp.digest}
+            for role, (_, stamp) in models.items()
+        },
+        "machine": f"{platform.machine()}, {cores()} cores",
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "crossgaze": crossgaze.__version__,
+        "seconds": round(time.perf_counter() - started, 1),
         "want": args.want,
+        "default": {"candidates": CANDIDATES, "kept": default["kept of the top"], "met": met},
         "chosen": chosen,
         "rows": rows,
     }
-    if args.out:
-        args.out.write_text(json.dumps(found, indent=2) + "\n")
-    if args.plot:
-        plot(rows, args.plot, args.want)
+    for path in (out, picture):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(found, indent=2) + "\n")
+    plot(rows, picture, args.want)
+    print(f"written to {out}, drawn to {picture}")
 
 
 if __name__ == "__main__":

@@ -274,7 +274,7 @@ def test_a_batch_that_the_database_refuses_gives_its_room_back(tmp_path, monkeyp
 
 def test_a_reader_whose_files_were_tidied_away_looks_again(tmp_path, monkeypatch):
     """Too many to hold in memory, opened long ago: Lance has removed what it had opened."""
-    monkeypatch.setattr("crossgaze.search.lance.KEPT", timedelta(0))
+    monkeypatch.setattr("crossgaze.search.lance.KEPT", timedelta(milliseconds=1))
     world = make_world(tmp_path, photos=5)
     index = make_index(world)
     index.add(world / "photos")
@@ -318,7 +318,7 @@ def test_a_second_writer_is_refused_with_the_firsts_pid_and_readers_are_not(tmp_
     with pytest.raises(InputError, match=rf"being written by another process \(pid {child.pid}\)"):
         index.add(world / "photos")
     assert index.search(QUERY, k=3).hits
-    said, _ = child.communicate(timeout=120)
+    said, _ = child.communicate(timeout=900)
     assert said.splitlines()[-1] == "end 120"
     index.refresh()
     assert len(answers(index)) == 120

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import search_parts
 import two_stage_curve
 from crossgaze.data.regions.writer import RegionWriter
+from crossgaze.search.ranking import CANDIDATES
 
 TOOL = Path(two_stage_curve.__file__)
 
@@ -59,4 +60,8 @@ def test_the_tool_reads_models_and_a_store(tmp_path):
         found = json.loads((tmp_path / "out.json").read_text())
         assert f"{size} images, 3 queries" in found["what"]
         assert found["rows"][-1]["kept of the top"] == 1
+        assert found["default"] == {"candidates": CANDIDATES, "kept": 1.0, "met": True}
+        assert found["reranker"]["family"] == "scan"
+        assert found["command"].startswith("python tools/two_stage_curve.py ")
+        assert "(at least 0.98: met)" in done.stdout
         assert (tmp_path / "plot.svg").stat().st_size > 1000
