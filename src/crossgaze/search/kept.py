@@ -169,9 +169,11 @@ def copy_kept(source: KeptRegions, uids: npt.NDArray[np.int64], out: Path) -> No
         rows = source.rows(np.sort(uids))
         for start in range(0, len(rows), BLOCK):
             part = rows[start : start + BLOCK]
+            source.will_read(part)
             arrays = {name: np.asarray(store.field(name)[part]) for name in others}  # type: ignore[index]
             ids = [str(uid) for uid in source.uids[part]]
             writer.append(ids, np.asarray(store.features[part]), **arrays)
+            source.was_read(len(part))
 
 
 def _mapping(array: npt.NDArray[Any]) -> mmap.mmap | None:
