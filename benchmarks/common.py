@@ -74,7 +74,7 @@ def words_of(texts):
     return texts.fragments[texts.mask]
 
 
-def write(name, what, **found):
+def write(name, what, *, folder=RESULTS, **found):
     """Write a result beside what it was measured on."""
     result = {
         "what": what,
@@ -86,6 +86,6 @@ def write(name, what, **found):
         "command": f"python benchmarks/bench_{name.replace('-', '_')}.py",
         **found,
     }
-    path = RESULTS / f"bench-{name}.json"
+    path = folder / f"bench-{name}.json"
     path.write_text(json.dumps(result, indent=2) + "\n")
     print(f"written to {path}")

@@ -17,10 +17,13 @@ from PIL import Image
 import asking_parts
 import entity_files
 import evaluation_parts
+import search_parts
 import training_parts
 from crossgaze.cli import VERBS, main, module_of, parse
 from crossgaze.data.regions.store import RegionStore
 from crossgaze.data.regions.writer import RegionWriter
+from crossgaze.models.scan import Scan, ScanConfig
+from crossgaze.models.vse import Vse, VseConfig
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -67,6 +70,9 @@ def data(tmp_path, monkeypatch):
         writer.append([image], np.ones((1, 2, 3)), boxes=boxes, sizes=np.array([[9, 9]]))
     evaluation_parts.write_store(tmp_path / "flickr8k-regions", ["42_a.jpg", "7_b.jpg"])
     evaluation_parts.model().save_pretrained(tmp_path / "my-scan")
+    for folder, made in (("my-embedder", Vse), ("my-reranker", Scan)):
+        config = {Vse: VseConfig, Scan: ScanConfig}[made](region_width=1792, size=8)
+        made(config, search_parts.WORDS).save_pretrained(tmp_path / folder)
     asking_parts.answerer().save_pretrained(tmp_path / "my-rdan")
     asking_parts.photograph(tmp_path / "kitchen.jpg")
     with RegionWriter(tmp_path / "daquar-regions", 2, 1280, fields=[]) as writer:
@@ -95,6 +101,9 @@ def test_python_code_runs(page, data):
         assert names["change"]["rsum"].value == 0
         assert len(names["quality"]) == 1
         assert "the paper's" in names["text"]
+    if page.name == "search.md":
+        assert names["report"].added == len(names["again"]) == len(names["like"].hits) == 1
+        assert [look.word for look in names["looks"]][1:-1] == ["a", "red", "dog"]
     if page.name == "questions.md":
         assert len(names["reply"].answers) == 3
         assert names["found"].attention.regions.shape == (2, 2, 36)
@@ -136,6 +145,29 @@ def test_every_source_of_regions_has_a_command_that_works(data):
     assert len(regions) == len(shown) >= 5
 
 
+def test_the_search_page_is_a_session_that_works(data, capsys):
+    """Every command of the page in its order, but for those that never end or need a server."""
+    pytest.importorskip("lancedb", reason="needs crossgaze[search]")
+    (data / "HOLIDAYS").mkdir()
+    Image.new("RGB", (50, 40), (30, 30, 200)).save(data / "HOLIDAYS" / "b.jpg")
+    Image.new("RGB", (40, 40), (200, 40, 30)).save(data / "query.jpg")
+    (data / "captions.txt").write_text("a red dog\nthe blue snow\n")
+    lines = [
+        line for block in blocks(ROOT / "docs" / "search.md", "sh") for line in block.splitlines()
+    ]
+    shown = [line for line in lines if line.startswith("crossgaze ")]
+    if importlib.util.find_spec("milvus_lite") is None:
+        shown = [line for line in shown if "--engine milvus" not in line]
+    ran = [line for line in shown if "--watch" not in line and "http://" not in line]
+    assert len(ran) >= 10
+    for line in ran:
+        words = shlex.split(line, comments=True)[1:]
+        assert main(words) == 0, (line, capsys.readouterr().err)
+    out = capsys.readouterr().out
+    assert "2 photographs, 2 sentences, INDEX/ is kept" in out or "MOVED/" not in " ".join(ran)
+    assert (data / "report.html").read_text("utf-8").startswith("<!doctype html>")
+
+
 def test_the_pages_show_code_at_all():
     shown = {page.name: len(blocks(page, "python")) for page in PAGES}
     assert {page for page, count in shown.items() if count} == {
@@ -146,6 +178,7 @@ def test_the_pages_show_code_at_all():
         "questions.md",
         "regions.md",
         "scoring.md",
+        "search.md",
         "training.md",
     }
 

@@ -3,11 +3,12 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from crossgaze.errors import InputError
-from crossgaze.files import only_writer, write_atomically, write_json
+from crossgaze.files import bytes_in, only_writer, sync_tree, write_atomically, write_json
 
 
 def test_the_old_content_stays_until_the_new_is_whole(tmp_path, monkeypatch):
@@ -27,6 +28,36 @@ def test_a_value_that_json_cannot_hold_writes_nothing(tmp_path):
     with pytest.raises(ValueError, match="not JSON compliant"):
         write_json(tmp_path / "a.json", float("nan"))
     assert not list(tmp_path.iterdir())
+
+
+def test_a_tree_is_flushed_once(tmp_path, monkeypatch):
+    flushed = []
+    fsync = os.fsync
+    monkeypatch.setattr(
+        os,
+        "fsync",
+        lambda f: flushed.append(str(Path(f"/proc/self/fd/{f}").readlink())) or fsync(f),
+    )
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "a").write_text("a")
+    known = sync_tree(tmp_path, set())
+    assert sorted(flushed) == [str(tmp_path), *2 * [str(tmp_path / "deep")], f"{tmp_path}/deep/a"]
+    flushed.clear()
+    known = sync_tree(tmp_path, known)
+    assert flushed == []
+    (tmp_path / "b").write_text("b")
+    os.utime(tmp_path / "deep" / "a", ns=(1, 1))  # written again
+    sync_tree(tmp_path, known)
+    assert set(flushed) == {str(tmp_path), *map(str, tmp_path.rglob("*"))}
+
+
+def test_bytes_are_counted_whoever_removes_files_meanwhile(tmp_path, monkeypatch):
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "a").write_text("abc")
+    (tmp_path / "deep" / "b").write_text("de")
+    assert bytes_in(tmp_path) == 5
+    (tmp_path / "gone").symlink_to(tmp_path / "nothing")
+    assert bytes_in(tmp_path) == 5
 
 
 def test_another_process_is_refused_while_one_writes_and_let_in_after(tmp_path):

@@ -10,11 +10,13 @@ if TYPE_CHECKING:
     from crossgaze.asking.ask import ask
     from crossgaze.models.checkpoints import import_checkpoint
     from crossgaze.models.pretrained import load
+    from crossgaze.search.index import Index
 
 __version__ = "0.1.0"
-__all__ = ["ask", "import_checkpoint", "load"]
+__all__ = ["Index", "ask", "import_checkpoint", "load"]
 
 _HOMES = {
+    "Index": "crossgaze.search.index",
     "ask": "crossgaze.asking.ask",
     "import_checkpoint": "crossgaze.models.checkpoints",
     "load": "crossgaze.models.pretrained",

@@ -6,7 +6,7 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,42 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def bytes_in(folder: Path) -> int:
+    """Return how many bytes the files in a folder have, whoever removes some meanwhile."""
+    total = 0
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):
+            if path.is_file():
+                total += path.stat().st_size
+    return total
+
+
+def sync_tree(folder: Path, known: set[tuple[str, int]]) -> set[tuple[str, int]]:
+    """Make the files in a folder durable that are new or changed, and their names.
+
+    Args:
+        folder: with all folders in it.
+        known: path and date of files that need no more, as the last call returned them.
+
+    Returns:
+        The same for what is there now.
+    """
+    there: set[tuple[str, int]] = set()
+    for place, folders, files in os.walk(folder):
+        found = {(os.path.join(place, name), 0) for name in folders}  # noqa: PTH118 (often, many)
+        for name in files:
+            path = os.path.join(place, name)  # noqa: PTH118
+            with suppress(FileNotFoundError):
+                found.add((path, os.stat(path).st_mtime_ns))  # noqa: PTH116
+        for path, _ in found - known:
+            with suppress(FileNotFoundError):
+                sync_folder(Path(path))  # a file is made durable in the same way
+        if found - known:
+            sync_folder(Path(place))
+        there |= found
+    return there
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:

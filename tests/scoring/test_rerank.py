@@ -57,6 +57,9 @@ def test_no_candidates_and_no_sentences_are_empty():
         ([5], {}, "rows: got 5, wanted 0 to 4"),
         ([-1], {}, "rows: got -1, wanted 0 to 4"),
         ([0], {"workers": 0}, "workers: got 0, wanted 1 or more"),
+        ([0], {"counts": np.array([1, 2])}, r"counts: got shape \(2,\), wanted \(5,\)"),
+        ([1], {"counts": np.array([1, 0, 1, 1, 1])}, "counts: go from 0 to 0, wanted 1 to"),
+        ([1], {"counts": np.array([1, 99, 1, 1, 1])}, "counts: go from 99 to 99, wanted 1 to"),
     ],
 )
 def test_what_cannot_be_is_refused(rows, options, message):

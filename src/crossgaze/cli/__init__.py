@@ -30,6 +30,8 @@ VERBS = {
     "import": "bring a checkpoint of the papers' public code",
     "train": "train a model by a recipe",
     "evaluate": "measure a model: recall, attention, intervals, beside the papers' numbers",
+    "index": "make an index of photographs to search, and keep it up to date",
+    "search": "find photographs by a sentence, or those like a picture",
     "ask": "ask a question about a photograph",
     "demo": "try it on photographs that come with Python packages",
 }

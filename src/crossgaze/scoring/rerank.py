@@ -66,8 +66,12 @@ def rerank(
         raise InputError(f"rows: got {outside[0]}, wanted 0 to {len(regions) - 1}")
     if workers is not None and workers < 1:
         raise InputError(f"workers: got {workers}, wanted 1 or more")
+    real = torch.full((len(chosen),), regions.shape[1], dtype=torch.long)
     if counts is not None:
-        counts = require_counts("counts", counts, len(regions), regions.shape[1]).numpy()
+        if np.shape(counts) != (len(regions),):
+            raise InputError(f"counts: got shape {np.shape(counts)}, wanted ({len(regions)},)")
+        # Only of the candidates, which are few among perhaps millions.
+        real = require_counts("counts", counts[chosen], len(chosen), regions.shape[1])
     kernel, device = model.kernel(), texts.counts.device
     like = texts.fragments if texts.fragments is not None else texts.vectors
     dtype = torch.float64 if like is not None and like.dtype == torch.float64 else torch.float32
@@ -79,11 +83,11 @@ def rerank(
 
     def work(start: int) -> None:
         part = chosen[start : start + size]
-        real = torch.from_numpy(counts[part]) if counts is not None else _all(part, regions)
         read = torch.from_numpy(regions[part]).to(device, dtype)
         whole = None if vectors is None else torch.from_numpy(vectors[part]).to(device, dtype)
         with plain_mode(device, inference=inference):
-            for tile in make_tiles(Encoded(whole, read, real.to(device)), GROUP):
+            here = real[start : start + size].to(device)
+            for tile in make_tiles(Encoded(whole, read, here), GROUP):
                 seen = kernel.images(tile.side)
                 for columns, text in said:
                     at = (tile.rows + start)[:, None]
@@ -109,7 +113,3 @@ def _cast(side: Encoded, dtype: torch.dtype) -> Encoded:
     vectors = None if side.vectors is None else side.vectors.to(dtype)
     fragments = None if side.fragments is None else side.fragments.to(dtype)
     return Encoded(vectors, fragments, side.counts)
-
-
-def _all(rows: npt.NDArray[np.int64], regions: npt.NDArray[Any]) -> Tensor:
-    return torch.full((len(rows),), regions.shape[1], dtype=torch.long)

@@ -150,11 +150,11 @@ def read_photo(
         raise InputError(f"fit: found {fit!r}{nearest(str(fit), _FITS)}, wanted one of {_FITS}")
     max_pixels = _within("max_pixels", max_pixels, 1 << 32)
     name, data = _bytes_of(path_or_file)
-    kind, reader = _format_of(name, data)
+    kind, reader = format_of(name, data)
     lowered = Image.MAX_IMAGE_PIXELS
     if lowered is not None and lowered < _PILLOW_LIMIT:
         max_pixels = min(max_pixels, lowered)
-    with _quiet():
+    with quiet():
         try:
             image = reader(io.BytesIO(data))
             width, height = image.size
@@ -217,7 +217,7 @@ def _bytes_of(source: str | os.PathLike[str] | IO[bytes]) -> tuple[str, bytes]:
     return name, data
 
 
-def _format_of(name: str, data: bytes) -> tuple[str, type[ImageFile]]:
+def format_of(name: str, data: bytes) -> tuple[str, type[ImageFile]]:
     """Return a format's name and reader by the file's first bytes; its extension plays no part."""
     for kind, starts, reader in _FORMATS:
         if data.startswith(starts) and (kind != "WebP" or data[8:12] == b"WEBP"):
@@ -315,7 +315,7 @@ _IGNORE = ("ignore", _Reading(), Warning, None, 0)
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Ignore the warnings of this thread, and of no other."""
     filters = cast("list[Any]", warnings.filters)
     if not filters or filters[0] is not _IGNORE:

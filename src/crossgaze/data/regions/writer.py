@@ -211,6 +211,32 @@ class RegionWriter:
         self._log_end = end
         self._note_state(0)
 
+    def cut(self, rows: int) -> None:
+        """Forget the last batches so that `rows` rows are left; for good when this returns.
+
+        For a batch that somebody else should have acknowledged too and did not.
+
+        Args:
+            rows: how many stay; a batch stays whole or goes whole.
+        """
+        if self._open is None:
+            raise InputError(f"{self.folder}: this writer was closed, open another to cut")
+        commits, _ = read_log(self.folder)
+        ends = {0: 0}  # rows up to the end of a batch -> where its line ends in the log
+        for commit in commits:
+            ends[commit.start + commit.rows] = ends[commit.start] + len(commit.line().encode())
+        if rows not in ends:
+            raise InputError(f"rows: got {rows}, wanted the end of a batch, at most {self._rows}")
+        gone = self._rows - rows
+        self._ids -= {name for c in commits if c.start >= rows for name in c.ids}
+        # Noted first as rows on their way: whatever a kill leaves of them, the next writer cuts.
+        self._rows, self._log_end = rows, ends[rows]
+        self._note_state(gone)
+        os.fsync(self._state)
+        self._cut_back()
+        os.fsync(self._log)
+        self._note_state(0)
+
     def _write(self, ids: Sequence[str], arrays: Mapping[str, npt.NDArray[Any]]) -> int:
         """Put a batch on disk, its log line last; returns where the log then ends."""
         self._note_state(len(ids))
@@ -229,9 +255,9 @@ class RegionWriter:
 
     def _cut_back(self) -> None:
         """Cut the files to what is committed."""
+        os.truncate(self._log, self._log_end)  # first: a line must never list rows that are gone
         for field in self.head.fields:
             os.truncate(self._files[field.name], self._rows * field.row_bytes)
-        os.truncate(self._log, self._log_end)
 
     def _require_new(self, ids: Sequence[str]) -> None:
         known = [name for name in ids if name in self._ids]

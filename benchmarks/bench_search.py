@@ -1,0 +1,305 @@
+"""Search: latency, recall, memory and the cost of indexing, against the bars.
+
+    python benchmarks/bench_search.py [--part two-stage growth indexing keeping] [--small FOLDER]
+
+- two-stage: 100,000 images of 36 x 512 float16 regions (3.7 GB of disk, random but not
+  unstructured, see search_world.py). Bars: p50 below 60 ms, p95 below 120 ms, 95 % of the
+  exhaustive top 10, resident memory below 1.5 GB (in a process of its own that only searches; the
+  most it ever had, with the pages of mapped files, and also what is its own alone).
+- growth: stage one alone, 10,000 to 1,000,000 vectors of 512: every vector in memory against
+  LanceDB's approximate index, which is asked for 100 and for as many as a search re-ranks; its
+  build time and recall. Bar: 1,000,000 below 100 ms, for as many as a search re-ranks.
+- indexing: `Index.add` against `extract` on the same photographs. Bar: below 10 % more.
+- keeping: candidates' regions out of a mapped region store against out of a column of LanceDB's.
+
+Every bar is printed as met or missed and stands in results/bench-search.json; the plot is
+docs/pictures/bench-search.svg. --small runs all of it, to the last line, at a hundredth of the size
+to see that it works; its JSON and plot go to FOLDER and say nothing about speed.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from bench_extract import make_photographs
+from common import RESULTS, write
+from crossgaze.data.regions.store import RegionStore
+from crossgaze.data.regions.writer import RegionWriter
+from crossgaze.data.text.vocabulary import Vocabulary
+from crossgaze.files import bytes_in
+from crossgaze.models.scan import Scan, ScanConfig
+from crossgaze.models.vse import Vse, VseConfig
+from crossgaze.search.entries import Entry
+from crossgaze.search.index import Index
+from crossgaze.search.lance import LanceEngine
+from crossgaze.search.memory import MemoryEngine
+from crossgaze.search.ranking import CANDIDATES, find_photos
+from crossgaze.vision.extract import extract
+from search_report import check_bars, machine, memory, plot
+from search_world import REGIONS, MeanOfWords, NoSource, clustered, make_index, make_scan, queries
+
+PARTS = ("two-stage", "growth", "indexing", "keeping")
+PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
+WIDTH, TOP = 512, 10
+SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
+COUNTS = (50, 100, 200, 500, 1000, 2000)
+ASKED = {"LanceDB, 100": 100, f"LanceDB, {CANDIDATES}": CANDIDATES}
+
+
+def percentiles(seconds):
+    return {
+        "p50": round(1e3 * statistics.median(seconds), 2),
+        "p95": round(1e3 * statistics.quantiles(seconds, n=20)[-1], 2),
+    }
+
+
+def timed(work):
+    started = time.perf_counter()
+    found = work()
+    return time.perf_counter() - started, found
+
+
+# Two stages ---------------------------------------------------------------------------------------
+
+
+def two_stage(folder, images, rounds, exhaustive):
+    index, shown = make_index(folder / "index", images)
+    index.close()
+    np.save(folder / "shown.npy", shown)
+    words = [sys.executable, __file__, "--search-only", str(folder), str(rounds), str(exhaustive)]
+    done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True, env=os.environ)
+    found = json.loads(done.stdout.splitlines()[-1])
+    print(json.dumps(found, indent=2))
+    return found
+
+
+def search_only(folder, rounds, exhaustive):
+    """What a process that only searches does, and how much memory it takes."""
+    scan = make_scan()
+    shown = np.load(folder / "shown.npy")
+    opened, index = timed(
+        lambda: Index.open(
+            folder / "index", embedder=MeanOfWords(scan), reranker=scan, source=NoSource()
+        )
+    )
+    asked = queries(shown, rounds + 5)
+    loaded, _ = timed(lambda: index.search(asked[0]))
+    for query in asked[1:5]:
+        index.search(query)
+    seconds, steps = [], []
+    for query in asked[5:]:
+        taken, found = timed(lambda query=query: index.search(query, k=TOP))
+        seconds.append(taken)
+        steps.append(found.milliseconds)
+    used = memory()
+    kept = {count: [] for count in COUNTS}
+    whole = []
+    for query in asked[5 : 5 + exhaustive]:
+        taken, all_of_them = timed(lambda query=query: index.search(query, TOP, exhaustive=True))
+        whole.append(taken)
+        wanted = {hit.uid for hit in all_of_them.hits}
+        for count, shares in kept.items():
+            found = find_photos(index, query, TOP, candidates=count)
+            shares.append(len(wanted & {hit.uid for hit in found.hits}) / len(wanted))
+    result = {
+        "images": len(index),
+        "candidates": CANDIDATES,
+        "queries": rounds,
+        "milliseconds": percentiles(seconds),
+        "p50 by step": {
+            step: round(statistics.median(one[step] for one in steps), 2) for step in steps[0]
+        },
+        "seconds to open": round(opened, 3),
+        "seconds of the first query": round(loaded, 3),
+        "memory, bytes": used,
+        "memory after exhaustive searches, bytes": memory(),
+        "exhaustive, seconds": round(statistics.median(whole), 3),
+        "exhaustive queries": exhaustive,
+        "share of the exhaustive top 10 by candidates": {
+            str(count): round(statistics.mean(shares), 4) for count, shares in kept.items()
+        },
+    }
+    print(json.dumps(result))
+
+
+# Stage one ----------------------------------------------------------------------------------------
+
+
+def growth(folder, sizes, rounds):
+    """Exact in memory against LanceDB's index, by size."""
+    rows = []
+    asked = next(clustered(rounds, WIDTH, seed=99))
+    for size in sizes:
+        exact = MemoryEngine(WIDTH)
+        exact.reserve(size)
+        engine = LanceEngine(folder / f"lance-{size}", "photos", WIDTH, create=True, exact=0)
+        added = 0.0
+        start = 0
+        for part in clustered(size, WIDTH):
+            entries = [Entry(start + n + 1, f"/{start + n}", "/") for n in range(len(part))]
+            exact.add(entries, part)
+            added += timed(lambda e=engine, rows=entries, part=part: e.add(rows, part))[0]
+            start += len(part)
+        built, _ = timed(engine.tidy)
+        taken = {name: [] for name in ("exact", *ASKED)}
+        shares = {name: [] for name in ASKED}
+        for query in asked:
+            for name, count in ASKED.items():
+                seconds, (truth, _) = timed(lambda q=query, e=exact, c=count: e.search(q, c, None))
+                if count == CANDIDATES:
+                    taken["exact"].append(seconds)
+                seconds, (found, _) = timed(lambda q=query, e=engine, c=count: e.search(q, c, None))
+                taken[name].append(seconds)
+                shares[name].append(len(set(truth.tolist()) & set(found.tolist())) / len(truth))
+        rows.append(
+            {
+                "vectors": size,
+                "milliseconds": {name: percentiles(times) for name, times in taken.items()},
+                "recall": {name: round(statistics.mean(all_), 4) for name, all_ in shares.items()},
+                "seconds to add": round(added, 1),
+                "seconds to build its index": round(built, 1),
+                "bytes on disk": bytes_in(engine.folder),
+            }
+        )
+        print(json.dumps(rows[-1]), flush=True)
+    return rows
+
+
+# Indexing -----------------------------------------------------------------------------------------
+
+
+def indexing(folder, photographs, rounds):
+    """`extract` and `Index.add` on the same photographs, in turn."""
+    (folder / "photos").mkdir()
+    make_photographs(folder / "photos", photographs)
+    words = Vocabulary.build(["a dog in the snow ."], min_count=1)
+    models = {
+        "embedder": Vse(VseConfig(region_width=1792, size=WIDTH), words),
+        "reranker": Scan(ScanConfig(region_width=1792, size=WIDTH), words),
+    }
+    taken = {"extract": [], "index": []}
+    shares = []
+    extract(folder / "photos", folder / "warm")  # so that nobody pays for the first time
+
+    def index_all(into):
+        with Index.create(into, **models) as index:  # loads the region model, as extract does
+            return index.add(folder / "photos")
+
+    for number in range(rounds):
+        out = folder / f"regions-{number}"
+        taken["extract"].append(timed(lambda out=out: extract(folder / "photos", out))[0])
+        seconds, report = timed(lambda into=folder / f"index-{number}": index_all(into))
+        taken["index"].append(seconds)
+        shares.append(report.busy / seconds)
+    ratios = [i / e for i, e in zip(taken["index"], taken["extract"], strict=True)]
+    found = {
+        "photographs": photographs,
+        "seconds": {name: [round(one, 2) for one in times] for name, times in taken.items()},
+        "index over extract, median": round(statistics.median(ratios), 4),
+        "share of encoding, writing and acknowledging": round(statistics.median(shares), 4),
+        "bar": 1.1,
+    }
+    print(json.dumps(found))
+    return found
+
+
+# Where regions are kept ---------------------------------------------------------------------------
+
+
+def keeping(folder, photographs, rounds):
+    """Fetch the regions of a search's candidates from a mapped store, and from LanceDB."""
+    import lancedb
+    import pyarrow as pa
+    from lancedb.index import BTree
+
+    size = REGIONS * WIDTH
+    schema = pa.schema([("uid", pa.int64()), ("regions", pa.list_(pa.float16(), size))])
+    table = lancedb.connect(folder / "database").create_table("regions", schema=schema)
+    rng = np.random.default_rng(0)
+    with RegionWriter(folder / "store", REGIONS, WIDTH, fields=[]) as writer:
+        for start in range(0, photographs, 1000):
+            uids = range(start, min(start + 1000, photographs))
+            rows = rng.random((len(uids), REGIONS, WIDTH), np.float32).astype(np.float16)
+            writer.append([str(uid) for uid in uids], rows)
+            flat = pa.FixedSizeListArray.from_arrays(pa.array(rows.reshape(-1)), size)
+            table.add(pa.Table.from_arrays([pa.array(uids, pa.int64()), flat], schema=schema))
+    table.optimize()
+    table.create_index("uid", config=BTree())
+    features = RegionStore(folder / "store").features
+    count = min(CANDIDATES, photographs)
+    taken = {"mapped": [], "LanceDB": []}
+    for _ in range(rounds):
+        rows = np.sort(rng.choice(photographs, count, replace=False))
+        seconds, one = timed(lambda rows=rows: np.asarray(features[rows]))
+        taken["mapped"].append(seconds)
+        wanted = f"uid IN ({', '.join(map(str, rows.tolist()))})"
+        seconds, found = timed(
+            lambda w=wanted: table.search().where(w).limit(count).to_arrow().sort_by("uid")
+        )
+        taken["LanceDB"].append(seconds)
+        other = found["regions"].combine_chunks().flatten().to_numpy()
+        assert np.array_equal(other.reshape(one.shape), one)
+    found = {
+        "photographs": photographs,
+        "fetched": count,
+        "milliseconds": {name: percentiles(times) for name, times in taken.items()},
+    }
+    print(json.dumps(found))
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--part", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--small", metavar="FOLDER", type=Path, help="a hundredth, written there")
+    parser.add_argument("--folder", type=Path, help="where there is room (default: temporary)")
+    parser.add_argument("--search-only", nargs=3, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    torch.set_grad_enabled(False)
+    if args.search_only:
+        folder, rounds, exhaustive = args.search_only
+        search_only(Path(folder), int(rounds), int(exhaustive))
+        return
+    part = 100 if args.small else 1
+    results, pictures = (args.small, args.small) if args.small else (RESULTS, PICTURES)
+    pictures.mkdir(parents=True, exist_ok=True)
+    old = results / "bench-search.json"
+    # A part that is not measured now keeps what was measured before.
+    found = json.loads(old.read_text())["parts"] if old.is_file() else {}
+    for name in args.part:
+        ran_on = machine()
+        with tempfile.TemporaryDirectory(dir=args.folder) as temporary:
+            folder = Path(temporary)
+            if name == "two-stage":
+                found[name] = two_stage(folder, 100_000 // part, 300 // part + 20, 100 // part + 2)
+            if name == "growth":
+                found[name] = growth(folder, [size // part for size in SIZES], 200 // part + 20)
+            if name == "indexing":
+                found[name] = indexing(folder, 256 // part + 4, 1 if args.small else 3)
+            if name == "keeping":
+                found[name] = keeping(folder, 20_000 // part, 100 // part + 10)
+        # Each part as soon as it is measured: a later one that fails loses nothing.
+        write(
+            "search",
+            f"two-stage and stage-one queries, vectors of {WIDTH}, regions 36 x {WIDTH} float16",
+            folder=results,
+            command=f"python benchmarks/bench_search.py {' '.join(sys.argv[1:])}".strip(),
+            ran_on=ran_on,
+            parts=found,
+            bars=check_bars(found),
+        )
+    if "growth" in found:
+        plot(found["growth"], found.get("two-stage"), pictures / "bench-search.svg")
+
+
+if __name__ == "__main__":
+    main()

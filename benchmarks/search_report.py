@@ -1,0 +1,105 @@
+"""What bench_search.py says beside its numbers: memory, machine, bars met or missed, the plot."""
+
+import importlib.metadata
+import os
+import platform
+from pathlib import Path
+
+from crossgaze.search.ranking import CANDIDATES
+
+
+def memory():
+    """Return this process's memory in bytes.
+
+    "resident" is "own" and the pages of "mapped files" that it holds, which the system takes back
+    when it needs them; "proportional" counts a page that several processes hold in part.
+    """
+    kilobytes = {}
+    for file in ("status", "smaps_rollup"):
+        for line in Path(f"/proc/self/{file}").read_text().splitlines():
+            name, _, rest = line.partition(":")
+            if rest.endswith(" kB"):
+                kilobytes[f"{file} {name}"] = int(rest.split()[0])
+    names = {
+        "resident": "status VmRSS",
+        "own": "status RssAnon",
+        "mapped files": "status RssFile",
+        "proportional": "smaps_rollup Pss",
+        "most resident": "status VmHWM",
+    }
+    return {name: 1024 * kilobytes[key] for name, key in names.items()}
+
+
+def machine():
+    """Return what it ran on, as far as the system says."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    name = next((line.split(": ")[1] for line in lines if line.startswith("model name")), "")
+    packages = ("lancedb", "numpy", "pyarrow")
+    return {
+        "processor": name,
+        "memory, bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "load before": round(os.getloadavg()[0], 2),
+        **{package: importlib.metadata.version(package) for package in packages},
+    }
+
+
+def check_bars(found):
+    """Return each bar with what was measured and whether it is met; those that were measured."""
+    rows = []
+
+    def bar(what, measured, most=None, least=None):
+        met = measured < most if least is None else measured >= least
+        limit = f"below {most:,}" if least is None else f"at least {least}"
+        rows.append({"what": what, "measured": measured, "bar": limit, "met": bool(met)})
+
+    if "two-stage" in found:
+        part = found["two-stage"]
+        name = f"two-stage query, {part['images']:,} images"
+        bar(f"{name}, p50 ms", part["milliseconds"]["p50"], 60)
+        bar(f"{name}, p95 ms", part["milliseconds"]["p95"], 120)
+        kept = part["share of the exhaustive top 10 by candidates"][str(CANDIDATES)]
+        bar(f"{name}, share of the exhaustive top 10", kept, least=0.95)
+        bar(f"{name}, most resident bytes", part["memory, bytes"]["most resident"], 1_500_000_000)
+    if "growth" in found:
+        part = found["growth"][-1]
+        name = f"LanceDB, {CANDIDATES}"
+        took = part["milliseconds"][name]["p50"]
+        bar(f"stage one, {part['vectors']:,} vectors, p50 ms", took, 100)
+    if "indexing" in found:
+        bar("index over extract", found["indexing"]["index over extract, median"], 1.1)
+    for row in rows:
+        met = "met" if row["met"] else "MISSED"
+        print(f"{row['what']}: {row['measured']:,} ({row['bar']}: {met})")
+    return rows
+
+
+def plot(rows, two_stages, path):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    matplotlib.rcParams["svg.hashsalt"] = "crossgaze"
+    figure, axes = pyplot.subplots(figsize=(6, 3.2), layout="constrained")
+    sizes = [row["vectors"] for row in rows]
+    for name, label, style in (
+        ("exact", "every vector, in memory", {"color": "#0072b2", "marker": "o"}),
+        ("LanceDB, 100", "LanceDB's index, 100 best", {"color": "#e69f00", "marker": "^"}),
+        (
+            f"LanceDB, {CANDIDATES}",
+            f"LanceDB's index, {CANDIDATES} best",
+            {"color": "#d55e00", "marker": "s"},
+        ),
+    ):
+        axes.plot(sizes, [row["milliseconds"][name]["p50"] for row in rows], label=label, **style)
+    if two_stages:
+        at, took = two_stages["images"], two_stages["milliseconds"]["p50"]
+        axes.plot([at], [took], "*", color="#009e73", markersize=12, label="both stages")
+    axes.set(xscale="log", yscale="log", xlabel="photographs", ylabel="p50, ms")
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, metadata={"Date": None})
+    print(f"drawn to {path}")

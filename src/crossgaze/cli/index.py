@@ -1,0 +1,203 @@
+"""Make an index of photographs to search, and keep it up to date.
+
+The same command again looks only at what is new, changed or gone. An index is made with an
+embedding model (one vector a photograph) and a re-ranker (words against regions).
+
+Examples:
+  crossgaze index photos/ --into index/ --embedder vsrn/ --reranker scan/
+  crossgaze index photos/ --into index/                     (again: what changed)
+  crossgaze index photos/ --into index/ --watch
+  crossgaze index holidays/ --into index/ --tag holidays
+  crossgaze index --sentences captions.txt --into index/
+  crossgaze index --from index/ --into other/ --engine http://127.0.0.1:19530/photos
+  crossgaze index --into index/ --info
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crossgaze.cli.output import add_json, print_json, print_table, readable_bytes, say
+from crossgaze.cli.streams import complain
+from crossgaze.errors import InputError
+
+if TYPE_CHECKING:
+    from crossgaze.search.index import Index
+    from crossgaze.search.report import IndexReport
+
+GRID = ("regions", "grid", "backbone", "size")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the verb's arguments."""
+    parser.add_argument(
+        "photos", metavar="PHOTOS", nargs="?", help="a folder of photographs, or one of them"
+    )
+    parser.add_argument("--into", metavar="INDEX", required=True, help="the index's folder")
+    parser.add_argument("--embedder", metavar="MODEL", help="gives one vector a photograph")
+    parser.add_argument("--reranker", metavar="MODEL", help="compares regions with words")
+    parser.add_argument("--detector", metavar="FOLDER", help="another region model than ships")
+    parser.add_argument("--regions", metavar="KIND", help="objects (default) or grid")
+    parser.add_argument("--grid", metavar="G", help="of a grid: G x G regions")
+    parser.add_argument("--backbone", metavar="NAME", help="of a grid, see crossgaze extract")
+    parser.add_argument("--size", metavar="PIXELS", help="of a grid, see crossgaze extract")
+    parser.add_argument(
+        "--engine",
+        metavar="NAME",
+        help="of a new index: lance (default), milvus (a file), or http://host:19530/name",
+    )
+    parser.add_argument(
+        "--tag", metavar="WORD", action="append", default=[], help="give the photographs this tag"
+    )
+    parser.add_argument("--sentences", metavar="FILE", help="index sentences, one a line")
+    parser.add_argument("--watch", action="store_true", help="go on looking until stopped")
+    parser.add_argument(
+        "--every", metavar="SECONDS", type=float, default=5.0, help="between looks (default 5)"
+    )
+    parser.add_argument("--from", metavar="OLD", dest="old", help="copy an index to another engine")
+    parser.add_argument("--compact", action="store_true", help="give back unused room")
+    parser.add_argument("--info", action="store_true", help="say what the index holds")
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what was asked, and print what was done."""
+    todo = [args.photos, args.sentences, args.old, args.compact, args.info]
+    if not any(todo):
+        raise InputError("index: got nothing to do, wanted PHOTOS, --sentences, --from or --info")
+    if args.watch and args.photos is None:
+        raise InputError("--watch: wanted PHOTOS with it, the folder to look at")
+    if args.old is not None:
+        _move(args)
+        if args.photos is None and args.sentences is None:
+            return 0
+    with _open(args) as index:
+        reports = {}
+        if args.photos is not None:
+            reports["photographs"] = _photos(index, args)
+        if args.sentences is not None:
+            reports["sentences"] = index.add_sentences(args.sentences)
+        if args.compact:
+            index.compact()
+        if args.json:
+            found = {name: report.to_dict() for name, report in reports.items()}
+            print_json({**found, "index": index.describe()})
+        else:
+            for name, report in reports.items():
+                _show(report, name)
+            _info(index)
+        if args.watch:
+            _watch(index, args)
+    return 0
+
+
+def _open(args: argparse.Namespace) -> Index:
+    from crossgaze.config import load_recipe
+    from crossgaze.search.head import FILE
+    from crossgaze.search.index import Index
+    from crossgaze.vision.settings import ExtractConfig
+
+    folder = Path(args.into)
+    given = [f"{name}={getattr(args, name)}" for name in (*GRID, "detector") if getattr(args, name)]
+    if not (folder / FILE).exists() and "://" not in args.into:
+        if args.photos is None and args.sentences is None:
+            raise InputError(f"{folder}: is not an index, it has no {FILE}")
+        return Index.create(
+            folder,
+            embedder=args.embedder,
+            reranker=args.reranker,
+            detector=load_recipe(ExtractConfig, overrides=given),
+            engine=args.engine or "lance",
+        )
+    index = Index.open(args.into, embedder=args.embedder, reranker=args.reranker)
+    for setting in given:
+        name, _, value = setting.partition("=")
+        if str(index.head.extract.get(name)) != value:
+            have = index.head.extract.get(name)
+            raise InputError(f"--{name}: got {value}, {folder} was made with {have}")
+    if args.engine and args.old is None:
+        from crossgaze.search.engines import parse_engine
+
+        if parse_engine(args.engine)[0] != index.head.engine:
+            raise InputError(
+                f"--engine: got {args.engine}, {folder} is in {index.head.engine}; to move it: "
+                f"crossgaze index --from {folder} --into NEW --engine {args.engine}"
+            )
+    return index
+
+
+def _photos(index: Index, args: argparse.Namespace) -> IndexReport:
+    from crossgaze.progress import progress_bar
+
+    with progress_bar("Indexing", "photographs") as step:
+        return index.add(args.photos, tags=args.tag, on_progress=step)
+
+
+def _watch(index: Index, args: argparse.Namespace) -> None:
+    say(f"watching {args.photos}, every {args.every:g} s; stop with Ctrl-C")
+    try:
+        for report in index.watch(
+            args.photos, every=args.every, tags=args.tag, on_trouble=complain
+        ):
+            say(
+                f"{report.added} added, {report.changed} changed, {report.removed} removed; "
+                f"{len(index):,} photographs"
+            )
+    except KeyboardInterrupt:
+        say("stopped; the index is whole")
+
+
+def _move(args: argparse.Namespace) -> None:
+    from crossgaze.progress import progress_bar
+    from crossgaze.search.moving import move_index
+
+    with progress_bar("Moving", "entries") as step:
+        photos, sentences = move_index(
+            args.old, args.into, args.engine or "lance", on_progress=step
+        )
+    if args.json:
+        print_json({"photographs": photos, "sentences": sentences, "into": args.into})
+    else:
+        say(f"{args.into}: {photos:,} photographs, {sentences:,} sentences, {args.old} is kept")
+
+
+def _show(report: IndexReport, what: str) -> None:
+    rows: list[tuple[str, object]] = [
+        (f"{what} found", report.found),
+        ("added", f"{report.added:,} in {report.seconds:.1f} s"),
+        ("changed", report.changed),
+        ("touched", report.touched),
+        ("removed", report.removed),
+        ("as before", report.unchanged),
+        ("unreadable", len(report.unreadable)),
+    ]
+    print_table([row for row in rows if row[1] or row[0] == f"{what} found"])
+    for name, reason in report.unreadable[:5]:
+        say(f"  unreadable: {name}: {reason}")
+    if len(report.unreadable) > 5:
+        say(f"  ... and {len(report.unreadable) - 5} more; --json lists them")
+    for entry in report.left_out:
+        say(f"  left out: {entry}")
+
+
+def _info(index: Index) -> None:
+    found = index.describe()
+    rows: list[tuple[str, object]] = [
+        ("photographs", found["photographs"]),
+        ("sentences", found["sentences"]),
+        ("engine", found["engine"]),
+        ("embedder", _model(found["embedder"])),
+        ("re-ranker", _model(found["reranker"])),
+        ("kept regions", found["regions"]),
+        ("on disk", readable_bytes(found["bytes"])),
+    ]
+    print_table(rows, title=str(index.folder))
+    unused, photos = found["unused_regions"], found["photographs"]
+    if unused > max(photos // 5, 100):
+        say(f"  {unused:,} regions' rows are unused: crossgaze index --into INDEX --compact")
+
+
+def _model(stamp: dict[str, str] | None) -> str:
+    return "none" if stamp is None else f"{stamp['family']} {stamp['digest'][:8]} {stamp['source']}"

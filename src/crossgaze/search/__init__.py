@@ -1,0 +1,1 @@
+"""Search: a folder of photographs, a sentence, an answer; from one machine to a cluster."""

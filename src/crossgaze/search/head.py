@@ -1,0 +1,124 @@
+"""`index.json`: what an index was made with, written last when one is made.
+
+An index is a folder of
+
+- `index.json`: this;
+- `database/`: LanceDB's files, or `milvus.db`; with a Milvus server, nothing;
+- `regions-N/`: a region store of what the re-ranker compares, with boxes and words.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from crossgaze import __version__
+from crossgaze.config import build, to_dict
+from crossgaze.errors import FileFormatError, InputError, require_folder
+from crossgaze.files import LOCK, write_json
+from crossgaze.search.models import Stamp
+
+FORMAT, VERSION = "crossgaze-index", 1
+FILE = "index.json"
+PARTS = ("database", "milvus.db", "regions-")  # how the names in an index begin
+
+
+@dataclass(frozen=True)
+class Head:
+    """What an index is.
+
+    Args:
+        id: its own, by which a Milvus collection is known to be its.
+        engine: "lance", "milvus" (Milvus Lite's file) or a server's URL.
+        name: how its collections' names begin.
+        embedder: the model that gives vectors.
+        reranker: the model that compares regions and words, if any.
+        vector_width: numbers in a vector.
+        extract: the settings by which photographs become regions.
+        made_by: what decides those regions, as their source says.
+        store: the folder of the region store.
+        last_uid: the largest that `compact` has seen, so that none is ever given twice.
+        crossgaze: the version that made it.
+    """
+
+    id: str
+    engine: str
+    name: str
+    embedder: Stamp
+    reranker: Stamp | None
+    vector_width: int
+    extract: Any
+    made_by: Any
+    store: str = "regions-1"
+    last_uid: int = 0
+    crossgaze: str = __version__
+
+    def __post_init__(self) -> None:
+        for name in ("extract", "made_by"):
+            if not isinstance(getattr(self, name), Mapping):
+                raise InputError(f"{name}: is not keys and values")
+        if not self.store.startswith("regions-") or not self.store[8:].isdecimal():
+            raise InputError(f"store: is {self.store!r}, wanted regions- and a number")
+
+    def with_store(self, store: str, last_uid: int) -> Head:
+        """Return the head that names another region store."""
+        return replace(self, store=store, last_uid=last_uid)
+
+
+def write_head(folder: Path, head: Head) -> None:
+    """Write `index.json`; the old or the new is there, whole."""
+    write_json(folder / FILE, {"format": FORMAT, "version": VERSION, **to_dict(head)})
+
+
+def read_head(folder: Path) -> Head:
+    """Read and check `index.json`."""
+    require_folder(folder, "an index")
+    path = folder / FILE
+    if not path.is_file():
+        raise InputError(f"{folder}: is not an index, it has no {FILE}")
+    try:
+        raw = json.loads(path.read_text("utf-8"))
+        found, version, by = raw.pop("format"), raw.pop("version"), raw.get("crossgaze")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise FileFormatError(path, f"does not read as an index's head: {error!r}") from None
+    if found != FORMAT:
+        raise FileFormatError(path, f"format is {found!r}, wanted {FORMAT!r}")
+    if version != VERSION:
+        raise FileFormatError(
+            path,
+            f"is version {version!r} of an index, made by crossgaze {by}; this crossgaze reads "
+            f"version {VERSION}: index the photographs again into a new folder",
+        )
+    return build(Head, raw, source=str(path))
+
+
+def clear_leftovers(folder: Path) -> None:
+    """Remove what is left in `folder` of an index that was never finished; see `require_new`."""
+    for left in [*folder.glob("regions-*"), folder / "database", folder / "milvus.db"]:
+        if left.is_file():
+            left.unlink()  # some versions of Milvus Lite keep one file, others a folder
+        else:
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def require_new(folder: Path) -> None:
+    """Refuse a folder that is no place for a new index, before anything is written.
+
+    What is left of an index that was being made when its process ended is a place, too.
+    """
+    if folder.is_file():
+        raise InputError(f"{folder}: is a file, wanted a new folder for the index")
+    if not folder.is_dir():
+        return
+    if (folder / FILE).exists():
+        raise InputError(f"{folder}: is an index already, wanted a new folder")
+    for path in sorted(folder.iterdir()):
+        if path.name != LOCK and not path.name.startswith((*PARTS, f".{FILE}.")):
+            raise InputError(
+                f"{folder}: is not empty and not an index (it holds {path.name!r}), "
+                "wanted a new or empty folder"
+            )

@@ -1,0 +1,307 @@
+"""An index of photographs: made, opened, added to and searched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from crossgaze.config import build, to_dict
+from crossgaze.errors import FileFormatError, InputError
+from crossgaze.files import bytes_in, only_writer
+from crossgaze.search.engines import Tables, find_folder, open_tables
+from crossgaze.search.filters import Where
+from crossgaze.search.head import FILE, Head, read_head
+from crossgaze.search.kept import KeptRegions
+from crossgaze.search.lance import EXACT
+from crossgaze.search.models import Embedder, Reranker
+from crossgaze.search.report import IndexReport
+from crossgaze.search.results import Found, Hit, Look
+from crossgaze.search.stamps import (
+    Model,
+    load_stamped,
+    open_source,
+    require_same_source,
+)
+from crossgaze.vision.settings import ExtractConfig
+from crossgaze.vision.sources.base import RegionSource
+
+
+class Index:
+    """Photographs, and perhaps sentences, to be searched by sentence or by picture.
+
+    `Index.create` makes one, `Index.open` opens one. One process writes at a time; any number may
+    search, each seeing what was acknowledged when it opened the index or called `refresh`.
+
+    Example:
+        ```python
+        index = Index.create("index/", embedder="vsrn/", reranker="scan/")
+        index.add("photos/")
+        for hit in index.search("two dogs playing in the snow", k=10).hits:
+            print(hit.rank, hit.path, hit.score)
+        ```
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        head: Head,
+        tables: Tables,
+        embedder: Embedder,
+        reranker: Reranker | None,
+        source: RegionSource | None = None,
+    ) -> None:
+        self.folder, self.head, self.tables = folder, head, tables
+        self.embedder, self.reranker = embedder, reranker
+        self._source = source
+        self._kept: KeptRegions | None = None
+
+    # Making and opening -----------------------------------------------------------------------
+
+    @classmethod
+    def create(
+        cls,
+        path: str | Path,
+        *,
+        embedder: Model | None = None,
+        reranker: Model | None = None,
+        detector: str | ExtractConfig = "objects",
+        engine: str = "lance",
+        source: RegionSource | None = None,
+    ) -> Index:
+        """Make an empty index.
+
+        Args:
+            path: a new or empty folder.
+            embedder: gives one vector a photograph; the default model if not given.
+            reranker: compares regions with words; without one, vectors alone decide.
+            detector: the region model, "objects" or a folder; or how else regions are made.
+            engine: "lance"; "milvus" for Milvus Lite's file; "http://host:19530/name".
+            source: a loaded source of regions instead of what `detector` names.
+        """
+        from crossgaze.search.making import make_index
+
+        made = make_index(Path(path), embedder, reranker, detector, engine, source)
+        return cls(*made)
+
+    @classmethod
+    def open(
+        cls,
+        path_or_url: str | Path,
+        *,
+        embedder: Model | None = None,
+        reranker: Model | None = None,
+        source: RegionSource | None = None,
+        exact: int = EXACT,
+    ) -> Index:
+        """Open an index.
+
+        Args:
+            path_or_url: its folder, or "http://host:19530/name" of its Milvus.
+            embedder: the model it was made with, where that now lies elsewhere.
+            reranker: likewise.
+            source: a loaded source of regions, the one it was made with.
+            exact: entries up to which LanceDB's engine looks at every vector.
+        """
+        folder = find_folder(path_or_url)
+        head = read_head(folder)
+        first = Embedder(load_stamped(folder, "embedder", head.embedder, embedder))
+        second = None
+        if head.reranker is not None:
+            second = Reranker(load_stamped(folder, "reranker", head.reranker, reranker))
+        elif reranker is not None:
+            raise InputError(f"{folder}: was made without a reranker; index again to have one")
+        if first.width != head.vector_width:
+            raise FileFormatError(folder / FILE, f"says vectors have {head.vector_width} numbers")
+        return cls(folder, head, open_tables(folder, head, exact=exact), first, second, source)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of files and connections."""
+        self._kept = None
+        self.tables.close()
+
+    def __len__(self) -> int:
+        return len(self.tables.photos)
+
+    def __repr__(self) -> str:
+        return f"Index({str(self.folder)!r}: {len(self):,} photographs, {self.head.engine})"
+
+    # What it holds ----------------------------------------------------------------------------
+
+    @property
+    def kept(self) -> KeptRegions:
+        """The kept regions, opened when first wanted."""
+        return self._kept if self._kept is not None else self.reopen_kept()
+
+    def reopen_kept(self) -> KeptRegions:
+        """Open the kept regions anew, with what has been added meanwhile."""
+        extra = self.reranker.extra if self.reranker else 0
+        try:
+            kept = KeptRegions(self.folder / self.head.store, extra)
+        except (InputError, OSError):
+            head = read_head(self.folder)
+            if head.store == self.head.store:
+                raise
+            self.head = head  # another process has compacted the index meanwhile
+            kept = KeptRegions(self.folder / head.store, extra)
+        self._kept = kept
+        return kept
+
+    @property
+    def source(self) -> RegionSource:
+        """What makes regions of photographs, loaded when first wanted."""
+        if self._source is None:
+            where = str(self.folder / FILE)
+            self._source = open_source(build(ExtractConfig, self.head.extract, source=where))
+        require_same_source(self.folder, self.head, self._source)
+        return self._source
+
+    def refresh(self) -> None:
+        """See what other processes have added or removed."""
+        self.head = read_head(self.folder)
+        self.tables.photos.refresh()
+        self.tables.sentences.refresh()
+        self._kept = None
+
+    def describe(self) -> dict[str, Any]:
+        """Return what a table or JSON shows of the index."""
+        photos = len(self)
+        return {
+            "folder": str(self.folder),
+            "photographs": photos,
+            "sentences": len(self.tables.sentences),
+            "engine": self.head.engine,
+            "embedder": to_dict(self.head.embedder),
+            "reranker": None if self.head.reranker is None else to_dict(self.head.reranker),
+            "vector_width": self.head.vector_width,
+            "regions": f"{self.kept.features.shape[1]} x {self.kept.features.shape[2]}",
+            "unused_regions": len(self.kept) - photos,
+            "bytes": bytes_in(self.folder),
+        }
+
+    # Writing ----------------------------------------------------------------------------------
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Be the only writer for the block, with whatever a stopped one left repaired."""
+        from crossgaze.search.repair import repair
+
+        with only_writer(self.folder, "this index"):
+            self.refresh()
+            repair(self)
+            try:
+                yield
+            finally:
+                self._kept = None
+
+    def add(
+        self,
+        photos: str | Path,
+        *,
+        tags: Sequence[str] = (),
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> IndexReport:
+        """Bring the index up to date with a folder, or one photograph.
+
+        Only what is new or changed is looked at; what is gone from the folder goes from the index.
+
+        Args:
+            photos: the folder.
+            tags: words to give to every photograph in it.
+            on_progress: called with (photographs acknowledged, photographs to do).
+        """
+        from crossgaze.search.adding import bring_up_to_date
+
+        with self.writing():
+            return bring_up_to_date(self, photos, tags=tags, on_progress=on_progress)
+
+    def add_sentences(self, file: str | Path) -> IndexReport:
+        """Bring the index up to date with a text file, one sentence a line."""
+        from crossgaze.search.sentences import bring_sentences
+
+        with self.writing():
+            return bring_sentences(self, file)
+
+    def remove(self, where: Where | Sequence[int]) -> int:
+        """Remove photographs by filter or uid; returns how many."""
+        with self.writing():
+            photos = self.tables.photos
+            if isinstance(where, Where):
+                if not where:
+                    raise InputError("where: is empty and would remove everything")
+                uids = [entry.uid for part in photos.every(where) for entry in part]
+            else:
+                uids = [entry.uid for entry in photos.get([int(uid) for uid in where])]
+            photos.delete(uids)
+            return len(uids)
+
+    def compact(self) -> int:
+        """Give back the room of regions that nothing refers to; returns how many there were."""
+        from crossgaze.search.compacting import compact
+
+        with self.writing():
+            return compact(self)
+
+    def watch(
+        self,
+        photos: str | Path,
+        *,
+        every: float = 5.0,
+        tags: Sequence[str] = (),
+        stop: Callable[[], bool] = lambda: False,
+        on_trouble: Callable[[str], None] = lambda line: None,
+    ) -> Iterator[IndexReport]:
+        """Bring the index up to date every few seconds; see `crossgaze.search.watching`."""
+        from crossgaze.search.watching import watch
+
+        return watch(self, photos, every=every, tags=tags, stop=stop, on_trouble=on_trouble)
+
+    # Searching --------------------------------------------------------------------------------
+
+    def search(
+        self,
+        query: str | Path | npt.NDArray[np.uint8],
+        k: int = 10,
+        *,
+        where: Where | None = None,
+        candidates: int | None = None,
+        exhaustive: bool = False,
+    ) -> Found:
+        """Find the best photographs for a sentence, or those like a picture.
+
+        Args:
+            query: a sentence (text); or a picture: a Path, or (h, w, 3) pixels.
+            k: how many to return.
+            where: which photographs may be returned.
+            candidates: how many the vectors choose for the re-ranker; a measured default.
+            exhaustive: re-rank every photograph.
+        """
+        from crossgaze.search.ranking import find_like, find_photos
+
+        if isinstance(query, str):
+            return find_photos(
+                self, query, k, where=where, candidates=candidates, exhaustive=exhaustive
+            )
+        return find_like(self, query, k, where=where, candidates=candidates)
+
+    def look(self, query: str, hit: Hit) -> tuple[Look, ...]:
+        """Return where each word of a sentence looked in a photograph that was found."""
+        from crossgaze.search.looking import look_at
+
+        return look_at(self, query, hit)

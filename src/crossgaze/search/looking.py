@@ -1,0 +1,27 @@
+"""Where each word of a sentence looked in a photograph that was found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from crossgaze.search.ranking import MissingRegionsError
+from crossgaze.search.results import Hit, Look
+
+if TYPE_CHECKING:
+    from crossgaze.search.index import Index
+
+
+def look_at(index: Index, query: str, hit: Hit) -> tuple[Look, ...]:
+    """Return one look a word, by the re-ranker's attention; none without a re-ranker."""
+    if index.reranker is None:
+        return ()
+    kept = index.kept
+    (row,) = kept.rows([hit.uid])
+    if row < 0:
+        raise MissingRegionsError(kept.folder, f"has no regions of {hit.path} now; search again")
+    count = int(kept.counts[row])
+    words, weights = index.reranker.attention(query, kept.features[row], count)
+    return tuple(
+        Look(word, tuple(map(float, one)), int(one.argmax()))
+        for word, one in zip(words, weights, strict=True)
+    )

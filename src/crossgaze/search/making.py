@@ -1,0 +1,80 @@
+"""Making an index: its models, its head, its two tables and its region store, the head last."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+from crossgaze.config import to_dict
+from crossgaze.errors import InputError
+from crossgaze.files import only_writer, sync_folder
+from crossgaze.search.defaults import default_embedder, default_reranker
+from crossgaze.search.engines import Tables, open_tables, parse_engine
+from crossgaze.search.head import Head, clear_leftovers, require_new, write_head
+from crossgaze.search.kept import open_writer
+from crossgaze.search.models import Embedder, Reranker, load_model
+from crossgaze.search.stamps import Model, made_by, open_source
+from crossgaze.vision.settings import ExtractConfig
+from crossgaze.vision.sources.base import RegionSource
+
+
+def make_index(
+    folder: Path,
+    embedder: Model | None,
+    reranker: Model | None,
+    detector: str | ExtractConfig,
+    engine: str,
+    source: RegionSource | None,
+) -> tuple[Path, Head, Tables, Embedder, Reranker | None, RegionSource]:
+    """Make an empty index; see `crossgaze.search.index.Index.create`.
+
+    Returns:
+        What an `Index` is opened on: its folder, head, tables, models and source of regions.
+    """
+    engine, name = parse_engine(engine)
+    require_new(folder)
+    if embedder is None:
+        embedder, reranker = default_embedder(), reranker or default_reranker()
+    model, stamp = load_model(embedder)
+    first = Embedder(model)
+    second, second_stamp = None, None
+    if reranker is not None:
+        model, second_stamp = load_model(reranker)
+        second = Reranker(model)
+    extract = detector if isinstance(detector, ExtractConfig) else ExtractConfig(detector=detector)
+    if extract.boxes is not None:
+        raise InputError("boxes: a file of boxes knows no new photograph, wanted a region model")
+    source = source or open_source(extract)
+    for role, one in (("embedder", first), ("reranker", second)):
+        if one is not None and one.region_width != source.width:
+            raise InputError(
+                f"{role}: takes regions of width {one.region_width}, the detector's have "
+                f"{source.width}; wanted a model trained on these regions"
+            )
+    head = Head(
+        uuid.uuid4().hex,
+        engine,
+        name,
+        stamp,
+        second_stamp,
+        first.width,
+        to_dict(extract),
+        made_by(source),
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    with only_writer(folder, "this index"):
+        require_new(folder)  # again: loading models takes time, and another may have made one
+        clear_leftovers(folder)
+        tables = open_tables(folder, head, create=True)
+        extra = second.extra if second else 0
+        open_writer(
+            folder / head.store,
+            extra + source.regions,
+            second.width if second else 1,
+            source.fields,
+            source.labels,
+            {"index": head.id},
+        ).close()
+        write_head(folder, head)
+        sync_folder(folder.parent)
+    return folder, head, tables, first, second, source

@@ -1,0 +1,233 @@
+"""Milvus through `pymilvus`: the same code for Milvus Lite's file and for a cluster's URL.
+
+Only 32-bit vectors, whole numbers and texts are used, which every Milvus has. What was created is
+read back and compared with what was asked, because a Milvus that does not know a kind of column may
+drop it in silence. Patterns of paths and tags are beyond an old Milvus's expressions: their entries
+are looked up here first, and the search is told their uids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from crossgaze.errors import InputError
+from crossgaze.search.engine import Uids, Vectors, all_of, best, check_vectors
+from crossgaze.search.entries import (
+    COLUMNS,
+    LONGEST_KEY,
+    LONGEST_TAGS,
+    NUMBERS,
+    Entry,
+    from_row,
+    to_row,
+)
+from crossgaze.search.filters import Where
+from crossgaze.search.milvus_client import connect, explained, folder_of, release
+from crossgaze.search.milvus_filters import is_pushed_whole, pushed, uid_parts
+
+PART = 1000  # rows sent or read at a time
+MOST = 16_384  # results that Milvus gives
+LENGTHS = {"key": LONGEST_KEY, "source": LONGEST_KEY, "digest": 128, "tags": LONGEST_TAGS}
+
+
+class MilvusEngine:
+    """A collection of Milvus.
+
+    Args:
+        uri: a file's path for Milvus Lite, or "http://host:19530".
+        name: the collection's.
+        width: numbers in a vector.
+        create: make a new collection instead of opening one.
+        note: kept in the collection's description, for `read_note`.
+    """
+
+    kind = "milvus"
+
+    def __init__(
+        self, uri: str, name: str, width: int, *, create: bool = False, note: str = ""
+    ) -> None:
+        self.uri, self.name, self.width = uri, name, width
+        self._count: int | None = None  # of the entries, as long as nothing has changed here
+        self._client: Any = connect(uri)
+        with self._explained():
+            if create:
+                self._create(note)
+            elif not self._client.has_collection(name):
+                raise InputError(f"{uri}: has no collection {name!r}, wanted an index's")
+            self._require_schema()
+            self._client.load_collection(name)
+
+    def _create(self, note: str) -> None:
+        from pymilvus import DataType
+
+        schema = self._client.create_schema(
+            auto_id=False, enable_dynamic_field=False, description=note
+        )
+        for column in COLUMNS:
+            if column in NUMBERS:
+                schema.add_field(column, DataType.INT64, is_primary=column == "uid")
+            else:
+                schema.add_field(column, DataType.VARCHAR, max_length=LENGTHS[column])
+        schema.add_field("vector", DataType.FLOAT_VECTOR, dim=self.width)
+        index = self._client.prepare_index_params()
+        how = {"M": 16, "efConstruction": 200}
+        index.add_index("vector", index_type="HNSW", metric_type="IP", params=how)
+        if self._client.has_collection(self.name):
+            # Left by an index that was being made in the same folder when its process ended.
+            left = folder_of(self._client.describe_collection(self.name).get("description", ""))
+            if left is None or left != folder_of(note):
+                raise InputError(
+                    f"{self.uri}: the collection {self.name!r} is there already, take another name"
+                )
+            self._client.drop_collection(self.name)
+        self._client.create_collection(
+            self.name, schema=schema, index_params=index, consistency_level="Strong"
+        )
+
+    def _require_schema(self) -> None:
+        """Refuse a collection that is not what was asked for."""
+        found = {}
+        for field in self._client.describe_collection(self.name)["fields"]:
+            params = field.get("params", {})
+            size = params.get("dim") or params.get("max_length")
+            primary = bool(field.get("is_primary"))
+            found[field["name"]] = (field["type"].name, int(size) if size else None, primary)
+        wanted: dict[str, tuple[str, int | None, bool]] = {
+            name: ("INT64", None, name == "uid")
+            if name in NUMBERS
+            else ("VARCHAR", LENGTHS[name], False)
+            for name in COLUMNS
+        }
+        wanted["vector"] = ("FLOAT_VECTOR", self.width, False)
+        for name in [*wanted, *found]:
+            if found.get(name) != wanted.get(name):
+                raise InputError(
+                    f"{self.uri}: column {name!r} of collection {self.name!r} is "
+                    f"{found.get(name)}, wanted {wanted.get(name)}"
+                )
+
+    def __len__(self) -> int:
+        if not self._count:  # a search asks for it, and Milvus counts by looking at every segment
+            with self._explained():
+                found = self._client.query(self.name, filter="", output_fields=["count(*)"])
+            self._count = int(found[0]["count(*)"])
+        return self._count
+
+    def add(self, entries: Sequence[Entry], vectors: Vectors) -> None:
+        """Add entries, some at a time; Milvus has no transactions."""
+        rows = check_vectors(entries, vectors, self.width)
+        self._send(entries, rows, new=True)
+
+    def update(self, entries: Sequence[Entry]) -> None:
+        """Put entries in the place of those with the same uids."""
+        self._send(entries, self.vectors([entry.uid for entry in entries]), new=False)
+
+    def _send(self, entries: Sequence[Entry], vectors: Vectors, *, new: bool) -> None:
+        self._count = None
+        for start in range(0, len(entries), PART):
+            part = zip(entries[start : start + PART], vectors[start : start + PART], strict=True)
+            rows = [to_row(entry) | {"vector": row.tolist()} for entry, row in part]
+            for row in rows:
+                long = next((c for c, n in LENGTHS.items() if len(row[c].encode()) > n), None)
+                if long is not None:
+                    raise InputError(f"{row['key'][:60]!r}...: its {long} is too long for Milvus")
+            with self._explained():
+                (self._client.insert if new else self._client.upsert)(self.name, rows)
+
+    def delete(self, uids: Sequence[int]) -> None:
+        """Remove entries."""
+        self._count = None
+        for part in uid_parts(uids):
+            with self._explained():
+                self._client.delete(self.name, filter=part)
+
+    def search(self, vector: Vectors, count: int, where: Where | None) -> tuple[Uids, Vectors]:
+        """Search, among looked-up uids where a filter is more than Milvus can be told."""
+        conditions = [pushed(where) if where else ""]
+        if where and not is_pushed_whole(where):
+            conditions = uid_parts([entry.uid for part in self.every(where) for entry in part])
+        count = min(count, MOST)
+        query = np.asarray(vector, np.float32).reshape(self.width).tolist()
+        how = {"metric_type": "IP", "params": {"ef": min(max(2 * count, 200), 32_768)}}
+        uids: list[int] = []
+        scores: list[float] = []
+        for condition in conditions:
+            with self._explained():
+                (found,) = self._client.search(
+                    self.name,
+                    data=[query],
+                    limit=count,
+                    filter=condition,
+                    output_fields=["uid"],
+                    search_params=how,
+                )
+            uids += [int(hit["entity"]["uid"]) for hit in found]
+            scores += [float(hit["distance"]) for hit in found]
+        return best(np.array(scores, np.float32), np.array(uids, np.int64), count)
+
+    def get(self, uids: Sequence[int]) -> list[Entry]:
+        """Return entries by uid."""
+        there = {int(row["uid"]): from_row(row) for row in self._by_uid(uids, list(COLUMNS))}
+        return [there[uid] for uid in map(int, uids) if uid in there]
+
+    def vectors(self, uids: Sequence[int]) -> Vectors:
+        """Return vectors by uid."""
+        there = {int(row["uid"]): row["vector"] for row in self._by_uid(uids, ["uid", "vector"])}
+        rows = all_of(there, uids, self.uri)
+        return np.array(rows, np.float32).reshape(-1, self.width)
+
+    def _by_uid(self, uids: Sequence[int], columns: list[str]) -> Iterator[dict[str, Any]]:
+        for part in uid_parts(uids, PART):
+            with self._explained():
+                found = self._client.query(
+                    self.name, filter=part, output_fields=columns, limit=PART
+                )
+            yield from found
+
+    def every(self, where: Where | None = None) -> Iterator[list[Entry]]:
+        """Give all entries that a filter admits, looking here at what Milvus was not told."""
+        condition = pushed(where) if where else ""
+        with self._explained():
+            pages = self._client.query_iterator(
+                self.name,
+                batch_size=PART,
+                filter=condition or "uid >= 0",
+                output_fields=list(COLUMNS),
+            )
+            try:
+                while rows := pages.next():
+                    entries = [from_row(row) for row in rows]
+                    yield [entry for entry in entries if not where or where.admits(entry)]
+            finally:
+                pages.close()
+
+    def tidy(self) -> None:
+        """Have Milvus write out what it holds."""
+        with self._explained():
+            self._client.flush(self.name)
+
+    def refresh(self) -> None:
+        """Count anew; all else is read from Milvus each time anyway."""
+        self._count = None
+
+    def drop(self) -> None:
+        """Remove the collection."""
+        with self._explained():
+            self._client.drop_collection(self.name)
+
+    def close(self) -> None:
+        """Close the connection, and Milvus Lite with the last one to its file."""
+        if self._client is None:
+            return
+        self._client.close()
+        self._client = None
+        release(self.uri)
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        with explained(self.uri):
+            yield

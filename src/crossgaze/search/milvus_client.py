@@ -1,0 +1,95 @@
+"""Connections to a Milvus, a file's or a server's, and what goes wrong with them in one line."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from crossgaze.errors import InputError, MissingExtraError
+
+TOKEN = "CROSSGAZE_MILVUS_TOKEN"  # the environment's variable: a secret is no part of an index
+
+# How many engines of this process use a file: Milvus Lite serves one process at a time.
+_open: Counter[str] = Counter()
+
+
+def connect(uri: str) -> Any:  # noqa: ANN401 (pymilvus's client, imported when first used)
+    """Open a client for a file's path or a URL."""
+    try:
+        from pymilvus import MilvusClient
+    except ImportError:
+        raise MissingExtraError("an index in Milvus", "pymilvus", "search") from None
+    # They would log every error with its trace, and what becomes of it here is one line.
+    for name in ("pymilvus", "milvus_lite"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    with explained(uri):
+        if "://" in uri:
+            return MilvusClient(uri, token=os.environ.get(TOKEN, ""), timeout=30)
+        client = MilvusClient(uri)
+        _open[uri] += 1
+        return client
+
+
+def release(uri: str) -> None:
+    """Let other processes have Milvus Lite's file once nothing here uses it."""
+    if "://" in uri:
+        return
+    _open[uri] -= 1
+    if _open[uri] <= 0:
+        from milvus_lite.server_manager import server_manager_instance
+
+        server_manager_instance.release_server(uri)
+
+
+@contextmanager
+def explained(uri: str) -> Iterator[None]:
+    """Turn what pymilvus says into one line that names the server or file."""
+    from pymilvus.exceptions import MilvusException
+
+    try:
+        yield
+    except ModuleNotFoundError:
+        raise MissingExtraError("Milvus Lite's file", "milvus-lite", "milvus-lite") from None
+    except MilvusException as error:
+        if "milvus-lite" in str(error) and "required" in str(error):
+            raise MissingExtraError("Milvus Lite's file", "milvus-lite", "milvus-lite") from None
+        if "Open local milvus failed" in str(error):
+            raise InputError(
+                f"{uri}: cannot be opened; is another process using it? Milvus Lite serves one at "
+                "a time: wait for it, or move the index to a server"
+            ) from error
+        said = " ".join(str(error.message or error).split())
+        raise InputError(f"{uri}: Milvus says: {said[:300]}") from error
+
+
+def read_note(uri: str, name: str) -> dict[str, Any]:
+    """Return what an index wrote into the description of its collection."""
+    client = connect(uri)
+    try:
+        with explained(uri):
+            if not client.has_collection(name):
+                known = ", ".join(sorted(client.list_collections())[:8]) or "none"
+                raise InputError(f"{uri}: has no index there; its collections: {known}")
+            text = client.describe_collection(name).get("description", "")
+        found = json.loads(text)
+        if not isinstance(found, dict):
+            raise ValueError(text)
+        return found
+    except ValueError:
+        raise InputError(f"{uri}: collection {name!r} was not made by crossgaze") from None
+    finally:
+        client.close()
+
+
+def folder_of(note: str) -> object:
+    """Return the folder that a collection's description names, None if it names none."""
+    try:
+        found = json.loads(note)
+    except ValueError:
+        return None
+    return found.get("folder") if isinstance(found, dict) else None

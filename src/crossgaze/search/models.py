@@ -1,0 +1,246 @@
+"""The two models of an index: one vector an image, and cross attention over regions.
+
+What the re-ranker makes of an image is kept, so that a query costs no projection:
+
+    features (rows, columns): one row a region, one column group a model (an ensemble has several);
+    where a model compares whole images too (MMCA), row 0 holds the images' vectors.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from crossgaze.config import to_dict
+from crossgaze.errors import InputError
+from crossgaze.models import finding
+from crossgaze.models.encoded import Encoded
+from crossgaze.models.ensemble import Ensemble
+from crossgaze.models.matcher import Matcher
+from crossgaze.models.pretrained import load
+from crossgaze.scoring.rerank import rerank
+from crossgaze.search.engine import Vectors
+
+Floats = npt.NDArray[np.floating[Any]]
+TEXTS = 256  # sentences encoded at once
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """Which model it was: by its name here, its kind, and a digest of all its numbers.
+
+    Args:
+        source: what `crossgaze.load` takes: a folder's absolute path, or the name of a model that
+            ships, wherever crossgaze is installed.
+        family: the model's.
+        digest: of configuration, words and weights.
+    """
+
+    source: str
+    family: str
+    digest: str
+
+
+def load_model(source: str | Path | Matcher | Ensemble) -> tuple[Matcher | Ensemble, Stamp]:
+    """Load a model, or take a loaded one, and stamp it."""
+    model = source if isinstance(source, Matcher | Ensemble) else load(source)
+    name = "" if isinstance(source, Matcher | Ensemble) else str(source)
+    if name and Path(name).is_dir():
+        folder = Path(name).resolve()
+        name = folder.name if folder.parent == finding.ZOO.resolve() else str(folder)
+    return model.eval(), Stamp(name, model.family, _digest(model))
+
+
+def _digest(model: Matcher | Ensemble) -> str:
+    found = hashlib.sha256()
+    for member in matchers(model):
+        found.update(json.dumps([member.family, to_dict(member.config)], sort_keys=True).encode())
+        words = () if member.vocabulary is None else member.vocabulary.words
+        found.update("\n".join(words).encode())
+        for name, tensor in sorted(member.state_dict().items()):
+            found.update(name.encode())
+            # As 32-bit numbers: the same model kept in half precision is the same model.
+            found.update(tensor.detach().cpu().float().contiguous().numpy().tobytes())
+    return found.hexdigest()[:24]
+
+
+def matchers(model: Matcher | Ensemble) -> list[Matcher]:
+    """Return a model's members; a single model is its own."""
+    return model.matchers if isinstance(model, Ensemble) else [model]
+
+
+class Embedder:
+    """One vector an image and one a sentence, whose inner product is the similarity.
+
+    Args:
+        model: an embedding model, or an ensemble of such.
+    """
+
+    def __init__(self, model: Matcher | Ensemble) -> None:
+        if not model.embeds:
+            raise InputError(
+                f"embedder: {model.family} compares pairs, wanted a model that gives each side one "
+                "vector (vse++, vsrn, m-dan)"
+            )
+        self.members = matchers(model)
+        self.region_width: int = self.members[0].config.region_width
+        self.width = self.texts(["a"]).shape[1]
+
+    @torch.inference_mode()
+    def images(self, regions: Floats, counts: npt.NDArray[np.int64]) -> Vectors:
+        """Return (N, D) of (N, k, d) regions."""
+        return self._join([member.encode_images(regions, counts) for member in self.members])
+
+    @torch.inference_mode()
+    def texts(self, texts: Sequence[str]) -> Vectors:
+        """Return (N, D) of sentences."""
+        parts = []
+        for start in range(0, len(texts), TEXTS):
+            part = texts[start : start + TEXTS]
+            parts.append(self._join([member.encode_texts(part) for member in self.members]))
+        return np.concatenate(parts) if parts else np.empty((0, self.width), np.float32)
+
+    def _join(self, sides: Sequence[Encoded]) -> Vectors:
+        """Put members side by side: the product of the joined is the mean of their products."""
+        vectors = [side.vectors for side in sides if side.vectors is not None]
+        joined = torch.cat(vectors, 1) / len(vectors) ** 0.5
+        found: Vectors = joined.float().cpu().numpy()
+        return found
+
+
+class Reranker:
+    """Cross attention over kept features.
+
+    Args:
+        model: a model that compares regions with words, or an ensemble of such.
+    """
+
+    def __init__(self, model: Matcher | Ensemble) -> None:
+        self.members = matchers(model)
+        for member in self.members:
+            if member.embeds:
+                raise InputError(
+                    f"reranker: {member.family} gives one vector a side, wanted a model that "
+                    "compares regions with words (scan, bfan, mmca, sum-max)"
+                )
+        self.region_width: int = self.members[0].config.region_width
+        sides = [self._probe(member) for member in self.members]
+        widths = [side.fragments.shape[2] for side in sides if side.fragments is not None]
+        ends = np.cumsum([0, *widths]).tolist()
+        self.columns = [slice(*pair) for pair in pairwise(ends)]
+        self.width = int(ends[-1])
+        # One row in front of the regions', where a model also compares vectors of whole images.
+        self.extra = int(any(side.vectors is not None for side in sides))
+
+    @torch.inference_mode()
+    def _probe(self, member: Matcher) -> Encoded:
+        return member.encode_images(torch.zeros(1, 1, self.region_width))
+
+    @torch.inference_mode()
+    def images(self, regions: Floats, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.float16]:
+        """Return what is kept of (N, k, d) regions, (N, extra + k, width)."""
+        count, k = regions.shape[:2]
+        kept = np.zeros((count, self.extra + k, self.width), np.float16)
+        for member, columns in zip(self.members, self.columns, strict=True):
+            side = member.encode_images(regions, counts)
+            assert side.fragments is not None
+            kept[:, self.extra :, columns] = side.fragments.cpu().numpy()
+            if side.vectors is not None:
+                kept[:, 0, columns] = side.vectors.cpu().numpy()
+        return kept
+
+    @torch.inference_mode()
+    def score(
+        self,
+        texts: Sequence[str],
+        features: npt.NDArray[Any],
+        rows: npt.NDArray[np.int64],
+        counts: npt.NDArray[np.int64],
+    ) -> Vectors:
+        """Return the similarities of chosen images with sentences, (rows, texts).
+
+        Args:
+            texts: usually one query.
+            features: (N, extra + k, width), mapped; only the chosen rows are read.
+            rows: the chosen images.
+            counts: (N,) real regions of each image.
+        """
+        return self.score_texts(self.texts(texts), features, rows, counts)
+
+    @torch.inference_mode()
+    def texts(self, texts: Sequence[str]) -> list[Encoded]:
+        """Return sentences as each member encodes them, for `score_texts`."""
+        return [member.encode_texts(texts) for member in self.members]
+
+    @torch.inference_mode()
+    def score_texts(
+        self,
+        sides: Sequence[Encoded],
+        features: npt.NDArray[Any],
+        rows: npt.NDArray[np.int64],
+        counts: npt.NDArray[np.int64],
+    ) -> Vectors:
+        """Return what `score` does, of sentences that are encoded already."""
+        total: Tensor | None = None
+        for member, columns, side in zip(self.members, self.columns, sides, strict=True):
+            part = rerank(
+                member,
+                side,
+                features[:, self.extra :, columns],
+                rows,
+                counts,
+                features[:, 0, columns] if side.vectors is not None else None,
+            )
+            total = part if total is None else total + part
+        assert total is not None
+        return (total / len(self.members)).float().cpu().numpy()
+
+    @torch.inference_mode()
+    def attention(self, text: str, kept: npt.NDArray[Any], count: int) -> tuple[list[str], Vectors]:
+        """Return a sentence's words and how much each looked at each region, (words, count).
+
+        The mean over a model's maps, and the first model's of an ensemble, whose words they are.
+
+        Args:
+            text: the sentence.
+            kept: (extra + k, width) of one image.
+            count: its real regions.
+        """
+        member, columns = self.members[0], self.columns[0]
+        full = torch.from_numpy(np.array(kept, np.float32))
+        fragments = full[None, self.extra :, columns]
+        vectors = full[None, 0, columns] if self.extra else None
+        image = Encoded(vectors, fragments, torch.tensor([count]))
+        found = member.attention(image, member.encode_texts([text]))
+        words = member.text.tokens(text)
+        if found.weights is None:
+            return words, np.zeros((len(words), count), np.float32)
+        return words, found.weights[0].mean(0)[:, :count].float().cpu().numpy()
+
+
+def unknown_words(members: Sequence[Matcher], text: str) -> tuple[tuple[str, ...], bool]:
+    """Return the words that some member does not know, and whether one of them knows none.
+
+    Signs that are no words do not count. A model that reads word pieces knows every word.
+    """
+    from crossgaze.data.text.words import caption_words
+
+    words = [word for word in caption_words(text) if any(sign.isalnum() for sign in word)]
+    unknown: dict[str, None] = {}
+    lost = False
+    for member in members:
+        if member.vocabulary is not None:
+            mine = [word for word in words if word not in member.vocabulary]
+            unknown |= dict.fromkeys(mine)
+            lost = lost or len(mine) == len(words)
+    return tuple(unknown), lost

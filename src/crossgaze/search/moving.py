@@ -1,0 +1,78 @@
+"""An index from one engine to another: a copy, whole before it counts."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from crossgaze.files import only_writer, sync_folder
+from crossgaze.search.engines import find_folder, open_tables, parse_engine
+from crossgaze.search.head import clear_leftovers, read_head, require_new, write_head
+from crossgaze.search.kept import KeptRegions, copy_kept
+from crossgaze.search.repair import newest_entries
+
+
+def move_index(
+    old: str | Path,
+    new: str | Path,
+    engine: str = "lance",
+    *,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> tuple[int, int]:
+    """Copy an index into a new folder and another engine; no model is needed for it.
+
+    The old index stays as it is, and nobody writes to it meanwhile. Regions that nothing refers to
+    are left behind.
+
+    Args:
+        old: the index's folder or URL.
+        new: a new or empty folder.
+        engine: "lance", "milvus" or "http://host:19530/name".
+        on_progress: called with (entries done, entries in all).
+
+    Returns:
+        How many photographs and sentences it holds.
+    """
+    source, folder = find_folder(old), Path(new)
+    kind, name = parse_engine(engine)
+    before = read_head(source)
+    require_new(folder)
+    head = replace(before, id=uuid.uuid4().hex, engine=kind, name=name, store="regions-1")
+    folder.mkdir(parents=True, exist_ok=True)
+    counts = []
+    with only_writer(source, "this index"), only_writer(folder, "this index"):
+        require_new(folder)  # again, now that nobody else can make one here
+        clear_leftovers(folder)
+        have = open_tables(source, before)
+        made = open_tables(folder, head, create=True)
+        try:
+            total = len(have.photos) + len(have.sentences)
+            done = 0
+            kept = KeptRegions(source / before.store, 0)
+            for table, out in ((have.photos, made.photos), (have.sentences, made.sentences)):
+                # What a stopped writer left, older entries or some without regions, stays behind.
+                newest, older = newest_entries(table)
+                uids = np.array(sorted(newest.values()), np.int64)
+                if table is have.photos:
+                    uids = uids[kept.rows(uids) >= 0]
+                    copy_kept(kept, uids, folder / head.store)
+                wanted, done = set(uids.tolist()), done + len(older)
+                for part in table.every():
+                    entries = [entry for entry in part if entry.uid in wanted]
+                    if entries:
+                        out.add(entries, table.vectors([entry.uid for entry in entries]))
+                    done += len(entries)
+                    if on_progress:
+                        on_progress(done, total)
+                out.tidy()
+                counts.append(len(uids))
+        finally:
+            have.close()
+            made.close()
+        write_head(folder, head)
+        sync_folder(folder.parent)
+    return counts[0], counts[1]

@@ -1,0 +1,84 @@
+"""What is new, changed or gone: a folder compared with an index.
+
+A photograph is the same as before if its file's size and date are; if only the date differs, its
+content's digest decides.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crossgaze.search.entries import Entry, clean_tags
+from crossgaze.vision.listing import PhotoList
+
+if TYPE_CHECKING:
+    from crossgaze.search.index import Index
+
+
+@dataclass
+class Plan:
+    """What is to be done, by name relative to the folder."""
+
+    todo: list[str] = field(default_factory=list)
+    old: dict[str, Entry] = field(default_factory=dict)  # of those that changed
+    touched: list[Entry] = field(default_factory=list)
+    gone: list[int] = field(default_factory=list)
+    unchanged: int = 0
+
+
+def make_plan(
+    index: Index, listing: PhotoList, root: str, tags: tuple[str, ...], *, whole: bool
+) -> Plan:
+    """Compare a folder with the index."""
+    plan = Plan()
+    known: dict[str, Entry] = {}
+    prefix = root.rstrip("/") + "/"
+    for part in index.tables.photos.every():
+        known |= {entry.key: entry for entry in part if entry.key.startswith(prefix)}
+    for name in listing.names:
+        entry = known.pop(prefix + name, None)
+        try:
+            status = Path(prefix + name).stat()
+        except OSError:
+            status = None  # it went away, or reading it will say what is wrong
+        if entry is None or status is None:
+            plan.todo.append(name)
+            if entry is not None:
+                plan.old[name] = entry
+            continue
+        now = replace(entry, tags=clean_tags([*entry.tags, *tags]))
+        if (status.st_size, status.st_mtime_ns) != (entry.bytes, entry.modified):
+            if status.st_size != entry.bytes or _digest_of_file(prefix + name) != entry.digest:
+                plan.todo.append(name)
+                plan.old[name] = entry
+                continue
+            now = replace(now, modified=status.st_mtime_ns)
+        if now != entry:
+            plan.touched.append(now)
+        else:
+            plan.unchanged += 1
+    if whole:
+        # What is still there but not listed (a folder that cannot be read now) is not gone.
+        plan.gone = [e.uid for key, e in known.items() if not os.path.lexists(key)]
+    return plan
+
+
+def digest_of(content: bytes) -> str:
+    """Return the digest by which a photograph's content is known."""
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+def _digest_of_file(path: str) -> str:
+    try:
+        with Path(path).open("rb") as file:
+            return hashlib.file_digest(file, _hash).hexdigest()
+    except OSError:
+        return ""
+
+
+def _hash() -> Any:  # noqa: ANN401 (hashlib's own)
+    return hashlib.blake2b(digest_size=16)

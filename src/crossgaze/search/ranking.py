@@ -1,0 +1,217 @@
+"""A query's way: candidates by their vectors, then the exact order by cross attention."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from crossgaze.errors import FileFormatError, InputError
+from crossgaze.models.checks import require_whole
+from crossgaze.search.engine import OutOfDateError, Uids, Vectors, best
+from crossgaze.search.filters import Where
+from crossgaze.search.pictures import PICTURE, SENTENCES, best_sentences, cosines, regions_of
+from crossgaze.search.queries import (
+    Clock,
+    notes_on,
+    require_candidates,
+    require_filled,
+    require_words,
+)
+from crossgaze.search.results import Found, Hit
+
+if TYPE_CHECKING:
+    from crossgaze.search.index import Index
+
+CANDIDATES = 500  # photographs that are re-ranked; to be chosen by tools/two_stage_curve.py
+SPARE = 16  # hits read beyond those asked for, in case some have just been replaced
+
+
+class MissingRegionsError(OutOfDateError):
+    """Entries have no regions: what was opened is out of date, or damaged."""
+
+
+def find_photos(
+    index: Index,
+    query: str,
+    k: int,
+    *,
+    where: Where | None = None,
+    candidates: int | None = None,
+    exhaustive: bool = False,
+) -> Found:
+    """Find the best photographs for a sentence."""
+    return _look_again(
+        index, lambda: _find_photos(index, query, k, where, candidates, exhaustive=exhaustive)
+    )
+
+
+def find_like(
+    index: Index,
+    picture: str | Path | npt.NDArray[np.uint8],
+    k: int,
+    *,
+    where: Where | None = None,
+    candidates: int | None = None,
+) -> Found:
+    """Find photographs like a picture, and sentences for it where the index holds some."""
+    return _look_again(index, lambda: _find_like(index, picture, k, where, candidates))
+
+
+def _look_again(index: Index, find: Callable[[], Found]) -> Found:
+    """Search, and where what was opened does not fit together, open it anew and search again.
+
+    Another process may have removed photographs, compacted the index, or tidied away the files of
+    a database that was opened long ago.
+    """
+    try:
+        return find()
+    except FileFormatError:
+        index.refresh()
+        return find()
+
+
+def _find_photos(
+    index: Index,
+    query: str,
+    k: int,
+    where: Where | None,
+    candidates: int | None,
+    *,
+    exhaustive: bool,
+) -> Found:
+    clock = Clock()
+    total = require_filled(index, k)
+    require_candidates(candidates)
+    unknown = require_words(index, query, exhaustive=exhaustive)
+    if exhaustive and index.reranker is None:
+        raise InputError(f"{index.folder}: has no reranker, wanted one for an exhaustive search")
+    if exhaustive:
+        uids, stages = _all(index, where), "exhaustive"
+        scores = np.zeros(len(uids), np.float32)
+    else:
+        (vector,) = index.embedder.texts([query])
+        clock.lap("encode")
+        ranked = index.reranker is not None
+        count = max(k, candidates or CANDIDATES) if ranked else k + SPARE
+        uids, scores = index.tables.photos.search(vector, count, where)
+        stages = "two stages" if ranked else "vectors only"
+    clock.lap("candidates")
+    looked_at = len(uids) if index.reranker is not None else min(len(uids), k)
+    if index.reranker is not None and len(uids):
+        scores = rerank_uids(index, query, uids)
+    clock.lap("re-rank")
+    hits = hits_of(index, uids, scores, k)
+    clock.lap("read")
+    return Found(
+        query,
+        hits=hits,
+        stages=stages,
+        looked_at=looked_at,
+        total=total,
+        unknown=unknown,
+        notes=notes_on(k, total, len(hits), where, unknown),
+        milliseconds=clock.taken,
+    )
+
+
+def rerank_uids(index: Index, query: str, uids: Uids) -> Vectors:
+    """Return the re-ranker's similarity of photographs with a sentence, (uids,).
+
+    They are read in the order they lie in, some at a time: a search of everything goes through the
+    file once and holds a part of it. And two searches of the same photographs, whatever order those
+    came in, give the same scores to the last bit, so that equals stay equal.
+    """
+    assert index.reranker is not None
+    kept = index.kept
+    rows = kept.rows(uids)
+    if (rows < 0).any():
+        kept = index.reopen_kept()  # another process may have added them since
+        rows = kept.rows(uids)
+    if (rows < 0).any():
+        raise MissingRegionsError(
+            kept.folder,
+            f"lacks the regions of {int((rows < 0).sum())} photographs; index the folder again to "
+            "repair it",
+        )
+    said = index.reranker.texts([query])
+    scores = np.empty(len(rows), np.float32)
+    order = np.argsort(rows, kind="stable")
+    for start in range(0, len(rows), kept.part):
+        places = order[start : start + kept.part]
+        kept.will_read(rows[places])
+        found = index.reranker.score_texts(said, kept.features, rows[places], kept.counts)
+        scores[places] = found[:, 0]
+        kept.was_read(len(places))
+    return scores
+
+
+def _find_like(
+    index: Index,
+    picture: str | Path | npt.NDArray[np.uint8],
+    k: int,
+    where: Where | None,
+    candidates: int | None,
+) -> Found:
+    clock = Clock()
+    total = len(index)
+    if not total and not len(index.tables.sentences):
+        require_filled(index, k)
+    require_whole("k", k)
+    require_candidates(candidates)
+    regions, counts = regions_of(index, picture)
+    clock.lap("regions")
+    (vector,) = index.embedder.images(regions, counts)
+    # Vectors need not have length 1, and what is like a picture is so by direction.
+    uids, _ = index.tables.photos.search(vector, max(k, candidates or CANDIDATES), where)
+    looked_at = len(uids)
+    scores = cosines(index.tables.photos.vectors(uids.tolist()), vector)
+    hits = hits_of(index, uids, scores, k)
+    clock.lap("photographs")
+    features = None
+    if index.reranker is not None and len(index.tables.sentences):
+        features = index.reranker.images(regions, counts)
+    sentences = best_sentences(index, vector, features, counts, k, candidates or SENTENCES)
+    clock.lap("sentences")
+    return Found(
+        str(picture) if isinstance(picture, str | Path) else PICTURE,
+        picture=True,
+        hits=hits,
+        sentences=sentences,
+        stages="vectors only",
+        looked_at=looked_at,
+        total=total,
+        notes=notes_on(k, total, len(hits), where) if total else (),
+        milliseconds=clock.taken,
+    )
+
+
+def hits_of(index: Index, uids: Uids, scores: Vectors, k: int | None = None) -> tuple[Hit, ...]:
+    """Return what is shown of the best photographs, at most k; all if not given.
+
+    Of a photograph that is just being replaced there are two entries: the newer counts.
+    """
+    uids, scores = best(scores, uids, len(uids) if k is None else k + SPARE)
+    entries = {entry.uid: entry for entry in index.tables.photos.get(uids.tolist())}
+    newest: dict[str, int] = {}
+    for entry in entries.values():
+        newest[entry.key] = max(entry.uid, newest.get(entry.key, 0))
+    kept = index.kept
+    hits: list[Hit] = []
+    for uid, score in zip(uids.tolist(), scores.tolist(), strict=True):
+        found = entries.get(uid)
+        if found is None or newest[found.key] != uid:
+            continue
+        if k is not None and len(hits) == k:
+            break
+        shown = found.tags, found.width, found.height, kept.regions(uid)
+        hits.append(Hit(len(hits) + 1, score, found.key, uid, *shown))
+    return tuple(hits)
+
+
+def _all(index: Index, where: Where | None) -> Uids:
+    parts = index.tables.photos.every(where)
+    return np.array([entry.uid for part in parts for entry in part], np.int64)

@@ -1,0 +1,51 @@
+"""What a writer that was stopped may have left, and how the next one mends it.
+
+A batch is acknowledged in this order: regions on disk, then entries in the database, then the
+entries that they replace removed. Stopped in between, it leaves
+
+- regions that no entry refers to: left until `compact`. They are not cut off, although they would
+  be easy to cut: another process may have the file mapped, and reading behind its end kills it;
+- two entries for one photograph: the older is removed;
+- region stores that `compact` did not finish or had replaced: removed.
+
+Entries without regions can only come from damage; they are removed and so indexed again.
+"""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from crossgaze.search.engine import Engine
+
+if TYPE_CHECKING:
+    from crossgaze.search.index import Index
+
+
+def newest_entries(table: Engine) -> tuple[dict[str, int], list[int]]:
+    """Return the newest uid for each key, and the uids that a newer one replaces."""
+    newest: dict[str, int] = {}
+    older: list[int] = []
+    for part in table.every():
+        for entry in part:
+            other = newest.get(entry.key)
+            if other is not None:
+                older.append(min(other, entry.uid))
+            newest[entry.key] = max(entry.uid, other or 0)
+    return newest, older
+
+
+def repair(index: Index) -> None:
+    """Mend an index; the caller is its only writer."""
+    for left in index.folder.glob("regions-*"):
+        if left.name != index.head.store:
+            shutil.rmtree(left, ignore_errors=True)
+    for table in (index.tables.photos, index.tables.sentences):
+        newest, older = newest_entries(table)
+        table.delete(older)
+        if table is index.tables.photos:
+            uids = np.array(sorted(newest.values()), np.int64)
+            missing = uids[index.kept.rows(uids) < 0]
+            table.delete([int(uid) for uid in missing])

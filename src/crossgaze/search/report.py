@@ -1,0 +1,46 @@
+"""What bringing an index up to date did."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from crossgaze.data.left_out import LeftOut
+
+
+@dataclass(frozen=True)
+class IndexReport:
+    """What was done to an index.
+
+    Args:
+        found: photographs (or sentences) that are there to be indexed.
+        added: new ones.
+        changed: whose content is another one now.
+        touched: whose file has another date or other tags, but the same content.
+        removed: gone from the folder.
+        unchanged: not looked at again.
+        unreadable: (path, reason).
+        left_out: files that are not photographs, links, hidden files.
+        seconds: in all.
+        busy: seconds of them beside making regions: encoding, writing, acknowledging.
+    """
+
+    found: int
+    added: int = 0
+    changed: int = 0
+    touched: int = 0
+    removed: int = 0
+    unchanged: int = 0
+    unreadable: tuple[tuple[str, str], ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    seconds: float = 0.0
+    busy: float = 0.0
+
+    @property
+    def did_something(self) -> bool:
+        """Whether the index is another one now."""
+        return bool(self.added or self.changed or self.touched or self.removed)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as JSON holds it."""
+        return asdict(self)

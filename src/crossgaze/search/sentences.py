@@ -1,0 +1,56 @@
+"""Sentences in an index, to be found for a picture."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crossgaze.data.left_out import LeftOut
+from crossgaze.data.textfiles import read_lines, sentence_problem
+from crossgaze.errors import InputError
+from crossgaze.search.entries import LONGEST_KEY, Entry
+from crossgaze.search.models import TEXTS
+from crossgaze.search.report import IndexReport
+
+if TYPE_CHECKING:
+    from crossgaze.search.index import Index
+
+
+def bring_sentences(index: Index, file: str | Path) -> IndexReport:
+    """Bring an index up to date with a text file, one sentence a line; the caller is its writer.
+
+    A sentence is kept once; those that this file gave before and no longer holds are removed.
+    """
+    started = time.perf_counter()
+    lines = [" ".join(line.split()) for line in read_lines(file, "a text file of sentences")]
+    wrong = [line for line in lines if line and not _is_sentence(index, line)]
+    wanted = dict.fromkeys(line for line in lines if _is_sentence(index, line))
+    if not wanted:
+        raise InputError(f"{file}: holds no sentence, wanted one a line")
+    table, source = index.tables.sentences, str(Path(file).resolve())
+    known = {entry.key: entry for part in table.every() for entry in part}
+    gone = [e.uid for e in known.values() if e.source == source and e.key not in wanted]
+    new = [line for line in wanted if line not in known]
+    uid = max((entry.uid for entry in known.values()), default=0) + 1
+    for start in range(0, len(new), 16 * TEXTS):
+        part = new[start : start + 16 * TEXTS]
+        entries = [Entry(uid + start + n, line, source) for n, line in enumerate(part)]
+        table.add(entries, index.embedder.texts(part))
+    table.delete(gone)
+    table.tidy()
+    return IndexReport(
+        found=len(wanted),
+        added=len(new),
+        removed=len(gone),
+        unchanged=len(wanted) - len(new),
+        left_out=LeftOut.of("lines without a word or too long", [line[:40] for line in wrong]),
+        seconds=round(time.perf_counter() - started, 3),
+    )
+
+
+def _is_sentence(index: Index, line: str) -> bool:
+    if sentence_problem(line) is not None or len(line.encode()) > LONGEST_KEY:
+        return False
+    members = index.embedder.members + (index.reranker.members if index.reranker else [])
+    return all(member.text.tokenize(line) for member in members)

@@ -1,0 +1,54 @@
+"""Keeping an index up to date with a folder, by looking at it again and again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crossgaze.errors import InputError
+from crossgaze.search.report import IndexReport
+
+if TYPE_CHECKING:
+    from crossgaze.search.index import Index
+
+
+def watch(
+    index: Index,
+    photos: str | Path,
+    *,
+    every: float = 5.0,
+    tags: Sequence[str] = (),
+    stop: Callable[[], bool] = lambda: False,
+    on_trouble: Callable[[str], None] = lambda line: None,
+) -> Iterator[IndexReport]:
+    """Give a report each time that something has changed, until `stop` says so.
+
+    A folder that is empty or away for a while is no reason to end, and none to empty the index.
+
+    Args:
+        index: the index.
+        photos: the folder.
+        every: seconds between looks.
+        tags: for new photographs.
+        stop: asked after each look.
+        on_trouble: told, once, what keeps a look from working.
+    """
+    if not every > 0:
+        raise InputError(f"every: got {every}, wanted seconds above 0")
+    said = ""
+    while True:
+        try:
+            report = index.add(photos, tags=tags)
+        except InputError as error:
+            if str(error) != said:
+                on_trouble(str(error))
+            said = str(error)
+        else:
+            said = ""
+            if report.did_something:
+                yield report
+        if stop():
+            return
+        time.sleep(every)

@@ -1,0 +1,147 @@
+"""`crossgaze index` and `crossgaze search` as a person meets them."""
+
+import json
+import threading
+import time
+
+import pytest
+import torch
+from PIL import Image
+
+import search_parts
+from command_line import run
+from crossgaze.models.scan import Scan, ScanConfig
+from crossgaze.models.vse import Vse, VseConfig
+from crossgaze.search.index import Index
+
+pytest.importorskip("lancedb", reason="needs crossgaze[search]")
+GRID = ["--regions", "grid", "--backbone", "efficientnet-lite0", "--size", "64", "--grid", "2"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Photographs, two untrained models on a small grid, and an index, made by the command."""
+    folder = tmp_path_factory.mktemp("world")
+    torch.manual_seed(0)
+    Vse(VseConfig(region_width=1280, size=8), search_parts.WORDS).save_pretrained(folder / "vse")
+    Scan(ScanConfig(region_width=1280, size=8), search_parts.WORDS).save_pretrained(folder / "scan")
+    (folder / "photos").mkdir()
+    for name, colour in (("red", (220, 20, 20)), ("green", (20, 200, 40)), ("blue", (9, 9, 220))):
+        Image.new("RGB", (48, 32), colour).save(folder / "photos" / f"{name}.jpg")
+    return folder
+
+
+def index(capsys, made, *words):
+    models = ["--embedder", made / "vse", "--reranker", made / "scan", *GRID]
+    return run(capsys, "index", made / "photos", "--into", made / "index", *models, *words)
+
+
+def test_index_then_search(capsys, made):
+    code, out, err = index(capsys, made, "--tag", "mine")
+    assert (code, err) == (0, "")
+    assert "photographs found  3" in out
+    assert "vse++" in out
+    code, out, _ = run(capsys, "index", made / "photos", "--into", made / "index", "--json")
+    assert json.loads(out)["photographs"]["unchanged"] == 3
+    code, out, err = run(capsys, "search", made / "index", "a red dog zebra", "-k", "2")
+    assert code == 0
+    assert "words that the model does not know: zebra" in err
+    assert out.count(".jpg") == 2
+    assert "two stages, 3 of 3 looked at" in out
+    words = ["search", made / "index", "a red dog", "--json", "--html", made / "r.html"]
+    code, out, _ = run(capsys, *words, "--tag", "mine", "--path", "photos/b*", "--larger", "1")
+    found = json.loads(out)
+    assert [hit["path"].rpartition("/")[2] for hit in found["hits"]] == ["blue.jpg"]
+    assert (made / "r.html").read_text("utf-8").startswith("<!doctype html>")
+
+
+def test_pictures_and_sentences(capsys, made):
+    index(capsys, made)
+    (made / "lines.txt").write_text("a red dog\nthe snow\n")
+    code, out, _ = run(capsys, "index", "--sentences", made / "lines.txt", "--into", made / "index")
+    assert (code, "sentences found  2" in out) == (0, True)
+    picture = made / "photos" / "green.jpg"
+    code, out, _ = run(capsys, "search", made / "index", "--image", picture, "-k", "2")
+    assert code == 0
+    first = out.splitlines()[2].split()
+    assert first[:2] == ["1", "1.000"]
+    assert first[2].endswith("green.jpg")
+    assert "a red dog" in out
+
+
+def test_move_compact_and_info(capsys, made):
+    index(capsys, made)
+    code, out, _ = run(capsys, "index", "--from", made / "index", "--into", made / "moved")
+    assert (code, "3 photographs" in out) == (0, True)
+    code, out, _ = run(capsys, "index", "--into", made / "moved", "--compact", "--info", "--json")
+    assert json.loads(out)["index"]["photographs"] == 3
+
+
+def test_watch_until_stopped(capsys, made, monkeypatch):
+    index(capsys, made)
+    looks = []
+
+    def sleep(seconds):
+        looks.append(seconds)
+        if len(looks) == 2:
+            raise KeyboardInterrupt
+        Image.new("RGB", (40, 40), (200, 200, 9)).save(made / "photos" / "yellow.jpg")
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    words = ["index", made / "photos", "--into", made / "index", "--watch", "--every", "2"]
+    code, out, _ = run(capsys, *words)
+    (made / "photos" / "yellow.jpg").unlink()
+    assert code == 0
+    assert "1 added, 0 changed, 0 removed; 4 photographs" in out
+    assert "stopped; the index is whole" in out
+    assert looks == [2.0, 2.0]
+    assert threading.active_count() >= 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["search", "INDEX", " "], "query: is empty"),
+        (["search", "INDEX", "zebra qux"], "knows none of its words (zebra, qux)"),
+        (["search", "INDEX"], "wanted a SENTENCE or --image FILE"),
+        (["search", "INDEX", "dog", "--image", "x.jpg"], "wanted a SENTENCE or --image FILE"),
+        (["search", "INDEX", "dog", "-k", "0"], "k: got 0"),
+        (["search", "INDEX", "dog", "--since", "soon"], "since: got 'soon'"),
+        (["search", "INDEX", "dog", "--embedder", "SCAN"], "was made with the embedder"),
+        (["search", "INDEX", "--image", "no.jpg"], "no.jpg: no such file"),
+        (["search", "nowhere", "dog"], "nowhere: no such folder, wanted an index"),
+        (["search", "PHOTOS", "dog"], "is not an index"),
+        (["search", "INDEX", "--image", "x.jpg", "--exhaustive"], "is for a sentence"),
+        (["index", "--into", "INDEX"], "got nothing to do"),
+        (["index", "--into", "new", "--info"], "new: is not an index"),
+        (["index", "PHOTOS", "--into", "new"], "no matching model ships"),
+        (["index", "PHOTOS", "--into", "PHOTOS", "--embedder", "VSE"], "is not empty"),
+        (["index", "EMPTY", "--into", "INDEX"], "holds no photograph"),
+        (["index", "--sentences", "EMPTY", "--into", "INDEX"], "is a folder"),
+        (["index", "--into", "INDEX", "--info", "--watch"], "--watch: wanted PHOTOS"),
+        (["index", "PHOTOS", "--into", "INDEX", "--grid", "3"], "--grid: got 3"),
+        (["index", "PHOTOS", "--into", "INDEX", "--engine", "milvus"], "to move it: crossgaze"),
+        (["index", "PHOTOS", "--into", "new", "--engine", "x"], "engine: got 'x'"),
+        (["index", "--from", "nowhere", "--into", "new"], "nowhere: no such folder"),
+    ],
+)
+def test_bad_input_is_one_line_and_code_two(capsys, made, tmp_path, monkeypatch, words, message):
+    if not (made / "index").exists():
+        index(capsys, made)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    places = {"INDEX": "index", "PHOTOS": "photos", "SCAN": "scan", "VSE": "vse"}
+    given = [str(made / places[word]) if word in places else word for word in words]
+    given = [str(tmp_path / "empty") if word == "EMPTY" else word for word in given]
+    code, out, err = run(capsys, *given)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_python_and_the_command_find_the_same(capsys, made):
+    index(capsys, made)
+    _, out, _ = run(capsys, "search", made / "index", "a green cat", "--json")
+    with Index.open(made / "index") as opened:
+        hits = opened.search("a green cat").hits
+    assert [hit["path"] for hit in json.loads(out)["hits"]] == [hit.path for hit in hits]

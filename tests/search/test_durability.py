@@ -1,0 +1,427 @@
+"""An index on its bad days: killed, raced for, out of room."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+import search_parts
+from crossgaze.data.regions.store import RegionStore
+from crossgaze.data.regions.verify import verify
+from crossgaze.errors import InputError
+from crossgaze.files import only_writer
+from crossgaze.search.index import Index
+
+pytest.importorskip("lancedb", reason="needs crossgaze[search]")
+CHILD = Path(__file__).with_name("indexing_child.py")
+QUERY = "a red dog in the snow"
+
+
+def make_world(folder, photos=40):
+    search_parts.save_models(folder)
+    for number in range(photos):
+        search_parts.make_photo(folder / "photos" / f"{number:03}.png", number)
+    return folder
+
+
+def start(world, *words, before=()):
+    return subprocess.Popen(
+        [*before, sys.executable, str(CHILD), str(world), *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def read(world):
+    return Index.open(world / "index", source=search_parts.CellSource())
+
+
+def answers(index):
+    """Everything there is, by path, with its score."""
+    found = index.search(QUERY, k=1000, exhaustive=True)
+    assert len({hit.path for hit in found.hits}) == len(found.hits)
+    return {hit.path: round(hit.score, 5) for hit in found.hits}
+
+
+def kill_somewhere(world, rng, *words):
+    """Start the child, kill it a random while after it began; return what it acknowledged."""
+    child = start(world, *words)
+    line = child.stdout.readline()  # with an index there is, or there was nothing to keep
+    assert line == "begun\n", (line, child.stderr.read())
+    time.sleep(rng.random() * 0.8)
+    child.send_signal(signal.SIGKILL)
+    said, _ = child.communicate()
+    assert child.returncode in (-signal.SIGKILL, 0)
+    done = [int(line.split()[1]) for line in said.splitlines() if line.startswith("done")]
+    return done[-1] if done else 0
+
+
+def survive(world, kills, engine, seed):
+    """Kill a process again and again while photographs change; nothing acknowledged is lost."""
+    rng = random.Random(seed)
+    expected = None
+    for number in range(kills):
+        acknowledged = kill_somewhere(world, rng, engine)
+        index = read(world)
+        have = {path for part in index.tables.photos.every() for path in [e.key for e in part]}
+        photos = {str(path) for path in (world / "photos").iterdir()}
+        if number == 0:
+            assert len(have) >= acknowledged
+        if have:  # a reader finds all of it, regions and all, before anybody has repaired it
+            assert set(answers(index)) == have
+        assert not (have - photos) or expected is not None
+        index.close()
+        # The folder goes on living: one photograph changes, one goes, one comes.
+        names = sorted((world / "photos").iterdir())
+        search_parts.make_photo(rng.choice(names), f"changed {number}")
+        rng.choice(names).unlink(missing_ok=True)
+        search_parts.make_photo(world / "photos" / f"new{number}.png", f"new {number}")
+        expected = True
+    index = read(world)
+    index.add(world / "photos")
+    photos = {str(path) for path in (world / "photos").iterdir()}
+    found = answers(index)
+    assert set(found) == photos
+    assert verify(world / "index" / index.head.store).sound
+    index.close()
+    # An index that nobody ever killed says the same of every photograph.
+    (world / "calm").mkdir()
+    calm = Index.create(
+        world / "calm",
+        embedder=world / "embedder",
+        reranker=world / "reranker",
+        source=search_parts.CellSource(),
+    )
+    calm.add(world / "photos")
+    assert answers(calm) == found
+
+
+@pytest.mark.parametrize("engine", ["lance", "milvus"])
+def test_killed_a_few_times(tmp_path, engine):
+    if engine == "milvus":
+        pytest.importorskip("milvus_lite", reason="needs crossgaze[milvus-lite]")
+    survive(make_world(tmp_path), 2, engine, seed=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("engine", "kills"), [("lance", 50), ("milvus", 15)])
+def test_killed_many_times(tmp_path, engine, kills):
+    if engine == "milvus":
+        pytest.importorskip("milvus_lite", reason="needs crossgaze[milvus-lite]")
+    survive(make_world(tmp_path), kills, engine, seed=2)
+
+
+STEPS = {
+    "regions only": ("crossgaze.search.lance.LanceEngine", "add"),
+    "both entries": ("crossgaze.search.lance.LanceEngine", "delete"),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_ended_between_the_steps_of_a_batch(tmp_path, monkeypatch, step):
+    """As if the power went: no clean-up runs, what is on disk stays as it is."""
+    world = make_world(tmp_path, photos=6)
+    index = Index.create(
+        world / "index",
+        embedder=world / "embedder",
+        reranker=world / "reranker",
+        source=search_parts.CellSource(),
+    )
+    index.add(world / "photos")
+    before = answers(index)
+    search_parts.make_photo(world / "photos" / "000.png", "changed")
+    search_parts.make_photo(world / "photos" / "zzz.png", "new")
+    from crossgaze.data.regions.writer import RegionWriter
+
+    class Gone(BaseException):
+        pass
+
+    def vanish(*args):
+        if step == "both entries" and not len(args[1]):
+            return
+        raise Gone
+
+    monkeypatch.setattr(f"{STEPS[step][0]}.{STEPS[step][1]}", vanish)
+    monkeypatch.setattr(RegionWriter, "cut", lambda *args: None)
+    with pytest.raises(Gone):
+        index.add(world / "photos")
+    monkeypatch.undo()
+    assert len(RegionStore(world / "index" / "regions-1")) == 8  # the batch's regions are there
+    reader = read(world)
+    seen = answers(reader)
+    if step == "regions only":
+        assert seen == before
+        with reader.writing():
+            pass
+        assert answers(reader) == before
+        assert reader.describe()["unused_regions"] == 2  # nothing refers to them
+    else:
+        assert set(seen) == {str(path) for path in (world / "photos").iterdir()}
+        assert len(reader) == 8
+        with reader.writing():
+            pass
+        assert len(reader) == 7  # the older of the two is gone
+        assert answers(reader) == seen
+    report = reader.add(world / "photos")
+    assert (report.added, report.changed) == ((1, 1) if step == "regions only" else (0, 0))
+    found = answers(reader)
+    assert set(found) == {str(path) for path in (world / "photos").iterdir()}
+    assert reader.compact() == (3 if step == "regions only" else 1)
+    assert answers(reader) == found
+
+
+def make_index(world):
+    return Index.create(
+        world / "index",
+        embedder=world / "embedder",
+        reranker=world / "reranker",
+        source=search_parts.CellSource(),
+    )
+
+
+def test_a_file_that_readers_have_mapped_never_shrinks(tmp_path):
+    """Reading behind the end of a mapped file kills a process: no writer may cut what was there."""
+    world = make_world(tmp_path, photos=6)
+    index = make_index(world)
+    index.add(world / "photos")
+    late = [search_parts.make_photo(world / "photos" / f"late{n}.png", n) for n in range(3)]
+    index.add(world / "photos")
+    reader = read(world)
+    seen = answers(reader)
+    assert len(seen) == 9
+
+    def sizes():
+        return {p.name: p.stat().st_size for p in (world / "index" / "regions-1").glob("*.bin")}
+
+    before = sizes()
+    for photo in late:  # the last batch: nothing refers to it any more
+        photo.unlink()
+    index.add(world / "photos")
+    with index.writing():
+        pass
+    assert sizes() == before
+    search_parts.make_photo(world / "photos" / "another.png", "another")
+    index.add(world / "photos")
+    assert all(size > before[name] for name, size in sizes().items())
+    assert answers(reader) == seen  # what it opened, to the last score
+
+
+def test_a_number_is_never_given_to_another_photograph(tmp_path):
+    world = make_world(tmp_path, photos=4)
+    index = make_index(world)
+    index.add(world / "photos")
+    given = {entry.uid: entry.key for part in index.tables.photos.every() for entry in part}
+    for step in range(3):
+        last = max(index.tables.photos.every(), key=len)[-1]
+        Path(last.key).unlink()
+        index.add(world / "photos")
+        index.compact()
+        if step == 1:
+            index.close()
+            index = read(world)
+        search_parts.make_photo(world / "photos" / f"more{step}.png", f"more {step}")
+        index.add(world / "photos")
+        for part in index.tables.photos.every():
+            for entry in part:
+                assert given.setdefault(entry.uid, entry.key) == entry.key
+    assert max(given) == 7
+
+
+def test_stopped_by_hand_just_after_the_commit(tmp_path, monkeypatch):
+    """Ctrl-C may come when a batch is in the database already: then its regions stay."""
+    world = make_world(tmp_path, photos=5)
+    index = make_index(world)
+    from crossgaze.search.lance import LanceEngine
+
+    add = LanceEngine.add
+
+    def commit_and_stop(engine, entries, rows):
+        add(engine, entries, rows)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LanceEngine, "add", commit_and_stop)
+        with pytest.raises(KeyboardInterrupt):
+            index.add(world / "photos")
+    assert len(answers(read(world))) == 5
+    assert index.add(world / "photos").unchanged == 5
+
+
+def test_a_batch_that_the_database_refuses_gives_its_room_back(tmp_path, monkeypatch):
+    world = make_world(tmp_path, photos=5)
+    index = make_index(world)
+    from crossgaze.search.lance import LanceEngine
+
+    def refuse(engine, entries, rows):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LanceEngine, "add", refuse)
+        with pytest.raises(OSError, match="No space left"):
+            index.add(world / "photos")
+    assert len(RegionStore(world / "index" / "regions-1")) == 0
+    assert index.add(world / "photos").added == 5
+
+
+def test_a_reader_whose_files_were_tidied_away_looks_again(tmp_path, monkeypatch):
+    """Too many to hold in memory, opened long ago: Lance has removed what it had opened."""
+    monkeypatch.setattr("crossgaze.search.lance.KEPT", timedelta(milliseconds=1))
+    world = make_world(tmp_path, photos=5)
+    index = make_index(world)
+    index.add(world / "photos")
+    reader = Index.open(world / "index", source=search_parts.CellSource(), exact=0)
+    assert len(reader.search(QUERY).hits) == 5
+    for number in range(3):
+        search_parts.make_photo(world / "photos" / "000.png", f"changed {number}")
+        index.add(world / "photos")
+        index.compact()
+    picture = world / "photos" / "001.png"
+    assert len(reader.search(picture).hits) == 5
+    assert answers(reader) == answers(index)
+
+
+def test_searching_while_another_process_writes(tmp_path):
+    """Each look finds whole photographs with the scores they end up with, and never fewer."""
+    world = make_world(tmp_path, photos=60)
+    child = start(world)
+    assert child.stdout.readline() == "begun\n"
+    assert child.stdout.readline().startswith("done")
+    seen = []
+    with read(world) as index:
+        while child.poll() is None:
+            index.refresh()
+            seen.append(answers(index))
+        index.refresh()
+        final = answers(index)
+    child.communicate()
+    assert len(final) == 60
+    assert len({len(one) for one in seen}) > 1
+    for before, after in pairwise([*seen, final]):
+        assert before.items() <= after.items()
+
+
+def test_a_second_writer_is_refused_with_the_firsts_pid_and_readers_are_not(tmp_path):
+    world = make_world(tmp_path, photos=120)
+    child = start(world)
+    assert child.stdout.readline() == "begun\n"
+    assert child.stdout.readline().startswith("done")
+    index = read(world)
+    with pytest.raises(InputError, match=rf"being written by another process \(pid {child.pid}\)"):
+        index.add(world / "photos")
+    assert index.search(QUERY, k=3).hits
+    said, _ = child.communicate(timeout=900)
+    assert said.splitlines()[-1] == "end 120"
+    index.refresh()
+    assert len(answers(index)) == 120
+
+
+def test_the_lock_ends_with_its_process(tmp_path):
+    world = make_world(tmp_path, photos=3)
+    with only_writer(tmp_path, "this"):
+        pass
+    rng = random.Random(0)
+    kill_somewhere(world, rng)
+    index = read(world)
+    index.add(world / "photos")
+    assert len(index) == 3
+
+
+def test_a_search_that_is_killed_harms_nothing(tmp_path):
+    world = make_world(tmp_path, photos=8)
+    index = Index.create(
+        world / "index",
+        embedder=world / "embedder",
+        reranker=world / "reranker",
+        source=search_parts.CellSource(),
+    )
+    index.add(world / "photos")
+    before = answers(index)
+    files = {p: p.read_bytes() for p in (world / "index").rglob("*") if p.is_file()}
+    words = [sys.executable, "-m", "crossgaze", "search", world / "index", QUERY]
+    child = subprocess.Popen([str(word) for word in words], stdout=subprocess.DEVNULL)
+    time.sleep(0.5)
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    assert {p: p.read_bytes() for p in (world / "index").rglob("*") if p.is_file()} == files
+    assert answers(read(world)) == before
+
+
+def can_mount(tmp_path):
+    if shutil.which("unshare") is None:
+        return False
+    (tmp_path / "try").mkdir()
+    done = subprocess.run(
+        ["unshare", "-rm", "mount", "-t", "tmpfs", "tmpfs", str(tmp_path / "try")],
+        capture_output=True,
+        check=False,
+    )
+    return done.returncode == 0
+
+
+def test_a_full_disk_is_said_and_the_old_index_is_intact(tmp_path):
+    """In a mount of its own, the disk fills up; what was acknowledged is there afterwards."""
+    if not can_mount(tmp_path):
+        pytest.skip("needs leave to mount a tmpfs (unshare -rm)")
+    world = make_world(tmp_path / "world", photos=30)
+    index = Index.create(
+        world / "index",
+        embedder=world / "embedder",
+        reranker=world / "reranker",
+        source=search_parts.CellSource(),
+    )
+    index.add(world / "photos")
+    before = answers(index)
+    index.close()
+    for number in range(300):
+        search_parts.make_photo(world / "photos" / f"more{number:03}.png", f"more {number}")
+    size = sum(p.stat().st_size for p in (world / "index").rglob("*") if p.is_file())
+    saved = tmp_path / "saved"
+    saved.mkdir()
+    # Only the index lies on the small disk: its files with a little room, then copied out.
+    script = (
+        f"cp -a {world}/index/. {saved}/ && mount -t tmpfs -o size={size // 1000 + 220}k tmpfs "
+        f"{world}/index && cp -a {saved}/. {world}/index/ && {sys.executable} {CHILD} {world}; "
+        f"rm -rf {saved}/* && cp -a {world}/index/. {saved}/"
+    )
+    done = subprocess.run(
+        ["unshare", "-rm", "bash", "-c", script], capture_output=True, text=True, check=False
+    )
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith("failed 1 "), (done.stdout, done.stderr)
+    assert "No space left" in last
+    shutil.rmtree(world / "index")
+    shutil.copytree(saved, world / "index")
+    index = read(world)
+    found = answers(index)
+    assert before.items() <= found.items()
+    acknowledged = [line for line in done.stdout.splitlines() if line.startswith("done")]
+    assert len(found) >= 30 + (int(acknowledged[-1].split()[1]) if acknowledged else 0)
+    index.add(world / "photos")  # with room again it goes on
+    assert len(answers(index)) == 330
+
+
+def test_a_folder_that_cannot_be_written_is_said(tmp_path, monkeypatch):
+    world = make_world(tmp_path, photos=2)
+    index = Index.create(
+        world / "index",
+        embedder=world / "embedder",
+        reranker=world / "reranker",
+        source=search_parts.CellSource(),
+    )
+    index.add(world / "photos")
+    if os.geteuid() == 0:
+        pytest.skip("root writes everywhere")
+    search_parts.make_photo(world / "photos" / "new.png", "new")
+    for folder in [world / "index", *(p for p in (world / "index").rglob("*") if p.is_dir())]:
+        folder.chmod(0o500)
+    with pytest.raises((OSError, InputError), match=r"Permission denied|cannot"):
+        index.add(world / "photos")

@@ -1,0 +1,67 @@
+"""The curve of two stages against exhaustive, by doing both."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+import search_parts
+import two_stage_curve
+from crossgaze.data.regions.writer import RegionWriter
+from crossgaze.search.ranking import CANDIDATES
+
+TOOL = Path(two_stage_curve.__file__)
+
+
+@given(st.integers(1, 12), st.integers(1, 5), st.integers(1, 4), st.integers(0, 1000))
+def test_the_curve_is_what_two_stages_do(images, queries, top, seed):
+    rng = np.random.default_rng(seed)
+    first, second = rng.integers(0, 4, (2, images, queries)).astype(float)
+    second += np.linspace(0, 0.5, images)[:, None]  # no ties in what is compared
+    counts = (1, 3, 8, 20)
+    rows = two_stage_curve.curve(first, second, counts, top)
+    for row in rows:
+        shares, same = [], []
+        for query in range(queries):
+            one, two = first[:, query], second[:, query]
+            chosen = sorted(range(images), key=lambda i: (-one[i], i))
+            chosen = chosen[: max(row["candidates"], min(top, images))]
+            found = sorted(chosen, key=lambda i: -two[i])[:top]
+            wanted = sorted(range(images), key=lambda i: -two[i])[:top]
+            shares.append(len(set(found) & set(wanted)) / len(wanted))
+            same.append(found == wanted)
+        assert np.isclose(row["kept of the top"], np.mean(shares))
+        assert np.isclose(row["whole top the same"], np.mean(same))
+    assert two_stage_curve.choose(rows, 2.0) is None
+    assert rows[-1]["candidates"] < images or two_stage_curve.choose(rows, 1.0)
+
+
+def test_the_tool_reads_models_and_a_store(tmp_path):
+    search_parts.save_models(tmp_path)
+    rng = np.random.default_rng(0)
+    names = [f"{number}.jpg" for number in range(6)]
+    with RegionWriter(tmp_path / "store", 4, search_parts.WIDTH, fields=[]) as writer:
+        writer.append(names, rng.standard_normal((6, 4, search_parts.WIDTH)))
+    lines = ["image,caption,split"]
+    lines += [f"{name},a red dog,{'test' if n < 3 else 'train'}" for n, name in enumerate(names)]
+    (tmp_path / "captions.csv").write_text("\n".join(lines))
+    for gallery, size in (("split", 3), ("all", 6)):
+        words = [TOOL, tmp_path / "embedder", tmp_path / "reranker", tmp_path / "captions.csv"]
+        words += ["--store", tmp_path / "store", "--gallery", gallery]
+        words += ["--out", tmp_path / "out.json", "--plot", tmp_path / "plot.svg"]
+        done = subprocess.run(
+            [sys.executable, *map(str, words)], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        found = json.loads((tmp_path / "out.json").read_text())
+        assert f"{size} images, 3 queries" in found["what"]
+        assert found["rows"][-1]["kept of the top"] == 1
+        assert found["default"] == {"candidates": CANDIDATES, "kept": 1.0, "met": True}
+        assert found["reranker"]["family"] == "scan"
+        assert found["command"].startswith("python tools/two_stage_curve.py ")
+        assert "(at least 0.98: met)" in done.stdout
+        assert (tmp_path / "plot.svg").stat().st_size > 1000
