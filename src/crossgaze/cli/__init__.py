@@ -33,6 +33,7 @@ VERBS = {
     "index": "make an index of photographs to search, and keep it up to date",
     "search": "find photographs by a sentence, or those like a picture",
     "ask": "ask a question about a photograph",
+    "explain": "see which words looked at which regions, and what an evaluation found",
     "demo": "try it on photographs that come with Python packages",
 }
 
