@@ -15,7 +15,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from crossgaze.explain.explanation import MARKS
-from crossgaze.explain.maps import soft_map
+from crossgaze.explain.maps import Rule, soft_map
 from crossgaze.explain.scene import Box, Picture, Pixels, Scene, Text, flow, text_width
 
 Floats = npt.NDArray[np.floating[Any]]
@@ -29,7 +29,7 @@ PANEL, GAP, MARGIN = 400, 24, 28  # pixels: width of a panel, between them, arou
 STRIP = WORD + 2 * PAD + 6  # from one line of words to the next
 
 
-def darkened(pixels: Pixels, boxes: Floats, weights: Floats) -> Pixels:
+def darkened(pixels: Pixels, boxes: Floats, weights: Floats, rule: Rule = "strongest") -> Pixels:
     """Return a photograph that is dark where nobody looked, (h, w, 3) uint8.
 
     The brightness of a pixel is its own times a share between `DARK` and 1 (`soft_map`).
@@ -38,9 +38,10 @@ def darkened(pixels: Pixels, boxes: Floats, weights: Floats) -> Pixels:
         pixels: (h, w, 3) uint8.
         boxes: (k, 4) as shares of width and height.
         weights: (k,).
+        rule: how weights of regions that overlap become one.
     """
     height, width = pixels.shape[:2]
-    light = DARK + (1 - DARK) * soft_map(boxes, weights, width, height)
+    light = DARK + (1 - DARK) * soft_map(boxes, weights, width, height, rule=rule)
     return np.round(pixels * light[..., None]).astype(np.uint8)
 
 
@@ -94,6 +95,16 @@ def shown_word(word: str) -> str:
         return word.strip("<>[]").lower()
     # BERT's sign for a piece inside a word.
     return f"-{word[2:]}" if word.startswith("##") and word[2:] else word
+
+
+def sentence_case(text: str) -> str:
+    """Return a text that begins with a capital letter.
+
+    Example:
+        >>> sentence_case("each word looks")
+        'Each word looks'
+    """
+    return text[:1].upper() + text[1:]
 
 
 def words_height(words: Sequence[str], width: float) -> float:

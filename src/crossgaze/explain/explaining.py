@@ -11,7 +11,7 @@ import torch
 
 from crossgaze.data.regions.store import RegionStore
 from crossgaze.errors import InputError
-from crossgaze.explain.explanation import Explanation
+from crossgaze.explain.explanation import Explanation, is_word
 from crossgaze.explain.regions import make_regions, stored_regions
 from crossgaze.models.encoded import Attention
 from crossgaze.models.ensemble import Ensemble
@@ -38,8 +38,9 @@ MEANINGS = {
     "sentence plays no part",
 }
 NO_MAP = {
-    "vse++": "vse++ has no attention: every region counts the same, and no word is related to one",
-    "mmca": "this mmca has no attention between words and regions: its sides never meet",
+    "vse++": "there is no attention in vse++: every region counts the same, and no word is related "
+    "to one",
+    "mmca": "there is no attention between words and regions in this mmca: its sides never meet",
 }
 
 
@@ -73,7 +74,8 @@ def explain(
         ```
     """
     called, model = load_matcher(model)
-    words, unknown = read_words(model, "sentence", sentence)
+    words, strange = read_words(model, "sentence", sentence)
+    unknown = tuple(filter(is_word, strange))  # a full stop that is not known matters to nobody
     photo = read_photo(image)
     if store is not None:
         found = stored_regions(store, image)
@@ -136,7 +138,7 @@ def _array(part: torch.Tensor | None) -> Floats | None:
 def _meaning(model: Matcher, seen: Attention) -> str:
     """Return in one line what a model's weights are."""
     if not seen.names:
-        return NO_MAP.get(model.family, f"{model.family} has no attention to show")
+        return NO_MAP.get(model.family, f"there is no attention in {model.family}")
     for key in (f"{model.family} {seen.names[0]}", model.family, seen.names[0]):
         if key in MEANINGS:
             return MEANINGS[key]

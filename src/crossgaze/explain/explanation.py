@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crossgaze.errors import InputError, nearest
+from crossgaze.explain.maps import Rule
 from crossgaze.vision.photos import Photo
 
 Floats = npt.NDArray[np.float32]
@@ -90,6 +91,11 @@ class Explanation:
         return "none" if self.weights is None or not self.names else "words"
 
     @property
+    def rule(self) -> Rule:
+        """How weights of regions that overlap become a pixel's; VSRN says that they add up."""
+        return "sum" if self.kind == "regions" else "strongest"
+
+    @property
     def shown(self) -> tuple[int, ...]:
         """Numbers of the words that are words, without marks and punctuation."""
         return tuple(number for number, word in enumerate(self.words) if is_word(word))
@@ -127,10 +133,10 @@ class Explanation:
 
     def label(self, region: int) -> str:
         """Return what a region is called, for people: never empty."""
-        if self.labels[region]:
-            return self.labels[region]
         x1, y1, x2, y2 = self.boxes[region].tolist()
-        return "whole image" if (x2 - x1) * (y2 - y1) > 0.99 else f"region {region + 1}"
+        if (x2 - x1) * (y2 - y1) > 0.999:
+            return "whole image"
+        return self.labels[region] or f"region {region + 1}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON: boxes in pixels, weights of each map by word and region."""

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 from crossgaze.errors import InputError
 from crossgaze.explain.drawing import (
+    BLUE,
     GAP,
     GREY,
     INK,
@@ -29,6 +30,7 @@ from crossgaze.explain.drawing import (
     draw_steps,
     fitted,
     frame,
+    sentence_case,
     shown_word,
 )
 from crossgaze.explain.explanation import Explanation
@@ -59,7 +61,7 @@ def draw(seen: Explanation | Sequence[Explanation], view: str | None = None) -> 
     scene.width = max(widths)
     top = _lines(scene, first.sentence, HEAD, INK, MARGIN) + 10
     together = len(every) > 1 and all(one.kind == "words" for one in every)
-    if together and all(one.words == first.words for one in every):
+    if together and all(_read(one) == _read(first) for one in every):
         top = _words(scene, every, view, top)
         for one in every:
             top = _foot(scene, one, view, top)
@@ -106,30 +108,38 @@ def _words(scene: Scene, every: Sequence[Explanation], view: str | None, top: fl
     small, wide, high = fitted(first.photo.pixels, NARROW)
     maps = [one.view(view if view in one.views else None) for one in every]
     columns = max(int((scene.width - 2 * MARGIN + NEAR) // (wide + NEAR)), 1)
-    cells: list[int | None] = [None, *first.shown]  # the photograph itself goes first
+    # The photograph itself goes first. Words by their place among words: marks differ by model.
+    cells: list[int | None] = [None, *range(len(first.shown))]
     for start in range(0, len(cells), columns):
+        line = cells[start : start + columns]
+        places = [MARGIN + column * (wide + NEAR) for column in range(len(line))]
+        for left, word in zip(places, line, strict=True):
+            title, size, ink = "the photograph", TITLE, GREY
+            if word is not None:
+                title, size, ink = _read(first)[word], WORD, INK
+                title += " (unknown)" if title in first.unknown else ""
+            scene.add(Text(_short(title, size, wide), left, top, size, ink))
+        top += 24
         for row, (one, weights) in enumerate(zip(every, maps, strict=True)):
             if len(every) > 1:
-                scene.add(Text(one.model, MARGIN, top, SMALL_TEXT, INK))
-                top += SMALL_TEXT + 8
-            for column, number in enumerate(cells[start : start + columns]):
-                left = MARGIN + column * (wide + NEAR)
-                if number is None:
-                    if not row:
-                        scene.add(
-                            Text("the photograph", left, top, TITLE, GREY),
-                            Picture(small, left, top + 24, wide, high, first.sentence),
-                        )
-                    continue
-                place = (left, top + 24, wide, high)
-                title = shown_word(one.words[number])
-                title += " (unknown)" if one.words[number] in one.unknown else ""
-                scene.add(Text(_short(title, WORD, wide), left, top, WORD, INK))
-                told = _panel(scene, one, weights[number], small, place)
-                low = top + 24 + high + 4
-                scene.add(Text(_short(told, SMALL_TEXT, wide), left, low, SMALL_TEXT, GREY))
-            top += 24 + high + 4 + SMALL_TEXT + 14
+                scene.add(Text(f"{one.model}, {one.score:.3f}", MARGIN, top, TITLE, BLUE))
+                top += TITLE + 7
+            for left, word in zip(places, line, strict=True):
+                place = (left, top, wide, high)
+                if word is not None:
+                    told = _panel(scene, one, weights[one.shown[word]], small, place)
+                    low = top + high + 4
+                    scene.add(Text(_short(told, SMALL_TEXT, wide), left, low, SMALL_TEXT, GREY))
+                elif not row:
+                    scene.add(Picture(small, *place, first.sentence))
+            top += high + 4 + SMALL_TEXT + 14
+        top += 12 if len(every) > 1 else 0
     return top
+
+
+def _read(seen: Explanation) -> list[str]:
+    """Return the words that are shown."""
+    return [shown_word(seen.words[number]) for number in seen.shown]
 
 
 def _panel(
@@ -154,7 +164,7 @@ def _pair(scene: Scene, seen: Explanation, top: float) -> float:
     pixels, wide, high = fitted(seen.photo.pixels, PANEL)
     panels = [("the photograph", pixels)]
     if seen.region_weights is not None:
-        lit = darkened(pixels, seen.boxes, seen.region_weights[0])
+        lit = darkened(pixels, seen.boxes, seen.region_weights[0], seen.rule)
         panels.append(("what the image's vector holds", lit))
     for number, (title, shown) in enumerate(panels):
         left = MARGIN + number * (wide + GAP)
@@ -172,7 +182,7 @@ def _foot(scene: Scene, seen: Explanation, view: str | None, top: float) -> floa
     if seen.kind == "words":
         what.append(seen.require_view(view if view in seen.views else None))
     text = f"{', '.join(what)}: {seen.meaning}."
-    notes = [f"{note[0].upper()}{note[1:]}." for note in seen.notes]
+    notes = [f"{sentence_case(note)}." for note in seen.notes]
     return _lines(scene, " ".join([text, *notes]), SMALL_TEXT, GREY, top + 4)
 
 

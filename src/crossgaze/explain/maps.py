@@ -2,21 +2,26 @@
 
 A region lights its box, with an edge that fades over a share E of the box's side (`EDGE`), half of
 it inside and half outside. With the smooth step s(t) = t^2 (3 - 2 t) for t in [0, 1], 0 below and 1
-above, and pixel p at its centre (x, y), region i with box (x1, y1, x2, y2) and weight w_i gives
+above, and pixel p at its centre (x, y), region i with box (x1, y1, x2, y2) covers p by
 
     K_i(p) = s(1/2 + (x - x1) / dx) s(1/2 + (x2 - x) / dx)
              s(1/2 + (y - y1) / dy) s(1/2 + (y2 - y) / dy)
-    M(p)   = sum_i w_i K_i(p) / max_q sum_i w_i K_i(q)
 
-where dx = E (x2 - x1), dy = E (y2 - y1). Since s(t) + s(1 - t) = 1, cells of a grid that all weigh
-the same light it evenly, without seams. An edge that lies on the picture's own edge does not fade:
-such a region was cut off there and did not end. Adding up is VSRN's rule (section 4.5), and of
-weights that sum to 1 it is the share of attention that a pixel got.
+where dx = E (x2 - x1), dy = E (y2 - y1). An edge that lies on the picture's own edge does not fade:
+such a region was cut off there and did not end. Of the weights w_i of the regions over a pixel,
+
+    rule "strongest":  H(p) = min(1, sum_i K_i(p)) sum_i w_i^3 K_i(p) / sum_i w_i^2 K_i(p)
+    rule "sum":        H(p) = sum_i w_i K_i(p)
+
+and M(p) = H(p) / max_q H(q). The first is a mean of the weights in which a strong region outvotes
+the weak ones around it. Found objects crowd and overlap: a sum lights the crowd, whatever was
+looked at there, while the mean is even where all weights are equal, over objects and, since
+s(t) + s(1 - t) = 1, without a seam over the cells of a grid. The sum is VSRN's own (section 4.5).
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -24,13 +29,20 @@ import numpy.typing as npt
 from crossgaze.errors import InputError
 
 Floats = npt.NDArray[np.floating[Any]]
-EDGE = 0.2  # the share of a box's side over which it fades in
+Rule = Literal["strongest", "sum"]
+EDGE = 0.1  # the share of a box's side over which it fades in
 BORDER = 1e-3  # a box this near to the picture's edge, as a share, ends there
 SMALLEST = 1e-12  # weights that add up to less light nothing
 
 
 def soft_map(
-    boxes: Floats, weights: Floats, width: int, height: int, *, edge: float = EDGE
+    boxes: Floats,
+    weights: Floats,
+    width: int,
+    height: int,
+    *,
+    rule: Rule = "strongest",
+    edge: float = EDGE,
 ) -> npt.NDArray[np.float64]:
     """Return how much each pixel was looked at, (height, width), from 0 to 1 where it was most.
 
@@ -41,6 +53,7 @@ def soft_map(
         weights: (k,) of the regions, none below 0.
         width: of the map, in pixels.
         height: likewise.
+        rule: how the weights of the regions over a pixel become one.
         edge: E, the share of a box's side over which it fades in, from 0 (hard edges) to 1.
 
     Example:
@@ -55,9 +68,23 @@ def soft_map(
         raise InputError("weights: wanted numbers that are finite and not below 0")
     across = _profiles(placed[:, 0], placed[:, 2], width, edge)  # (k, width)
     down = _profiles(placed[:, 1], placed[:, 3], height, edge)  # (k, height)
-    heat: npt.NDArray[np.float64] = (given[:, None] * down).T @ across  # (height, width)
-    most = float(heat.max(initial=0.0))
-    return heat / most if most > SMALLEST else np.zeros_like(heat)
+    top = float(given.max(initial=0.0))
+    if top <= SMALLEST:
+        return np.zeros((height, width))
+    given = given / top  # so that no power of it is too small for a number
+
+    def total(part: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        found: npt.NDArray[np.float64] = (part[:, None] * down).T @ across  # (height, width)
+        return found
+
+    if rule == "sum":
+        heat = total(given)
+    else:
+        votes = total(given**2)
+        mean = np.divide(total(given**3), votes, out=np.zeros_like(votes), where=votes > SMALLEST)
+        heat = np.minimum(total(np.ones_like(given)), 1.0) * mean
+    most = float(heat.max())
+    return heat / most if most > 0 else heat
 
 
 def _profiles(

@@ -20,7 +20,7 @@ import numpy as np
 from PIL import Image
 
 from crossgaze.errors import InputError
-from crossgaze.explain.drawing import DARK, Floats, shown_word
+from crossgaze.explain.drawing import DARK, Floats, sentence_case, shown_word
 from crossgaze.explain.explanation import MARKS, SMALL, Explanation, is_word
 from crossgaze.explain.maps import soft_map
 from crossgaze.explain.scene import Pixels, data_uri
@@ -86,18 +86,19 @@ def _section(seen: Explanation) -> str:
     views = [view["name"] for view in _views(seen, veils=False)]
     tabs = "".join(f'<button type="button">{escape(name)}</button>' for name in views)
     tabs = f'<div class="views" role="group" aria-label="Map">{tabs}</div>' if views[1:] else ""
-    notes = "".join(f'<p class="notes">{escape(note)}</p>' for note in seen.notes)
+    notes = "".join(f'<p class="notes">{escape(sentence_case(note))}.</p>' for note in seen.notes)
     small = _small(seen)
     height, width = small.shape[:2]
-    keys = "Photograph; the arrow keys go through its regions"
+    ratio = width / height
+    keys = 'aria-label="Photograph; the arrow keys go through its regions"'
     return f"""<section class="model">
 <h2>{escape(seen.model)} <small>{named}score {seen.score:.3f}</small></h2>
-<figure><div class="stage" tabindex="0" role="group" aria-label="{keys}">\
+<figure><div class="stage" tabindex="0" role="group" {keys} style="--ratio:{ratio:.4f}">\
 <img src="{data_uri(small)}" width="{width}" height="{height}" alt="the photograph">\
 <img class="veil" alt="" hidden><div class="frame" hidden><b></b></div></div></figure>
-<p class="told" role="status"></p>
 <div class="words" role="group" aria-label="Words of the sentence">{_chips(seen)}</div>
-{tabs}<p class="meaning">{escape(seen.meaning)}.</p>{notes}
+<p class="told" role="status"></p>
+{tabs}<p class="meaning">{escape(sentence_case(seen.meaning))}.</p>{notes}
 {_table(seen)}</section>"""
 
 
@@ -197,7 +198,7 @@ def _veil(seen: Explanation, weights: Floats) -> str:
     width, height = seen.size
     scale = VEIL / max(width, height)
     small = (max(round(width * scale), 8), max(round(height * scale), 8))
-    dark = (1 - DARK) * (1 - soft_map(seen.boxes, weights, *small))
+    dark = (1 - DARK) * (1 - soft_map(seen.boxes, weights, *small, rule=seen.rule))
     alpha = np.round(255 * dark / LEVELS).astype(np.uint8) * LEVELS
     veil = Image.merge("LA", [Image.new("L", small), Image.fromarray(alpha)])
     file = io.BytesIO()

@@ -1,7 +1,7 @@
 "use strict";
 // One object a model: its words, regions and maps. Texts go in by textContent only.
 const models = JSON.parse(document.getElementById("data").textContent);
-const percent = (share) => (share >= 0.0995 ? Math.round(100 * share) : (100 * share).toFixed(1)) + " %";
+const percent = (share) => (share >= 0.0995 ? Math.round(100 * share) : (100 * share).toFixed(1)) + "\u00a0%";
 const shows = [];
 
 class Show {
@@ -118,6 +118,10 @@ class Show {
     const [left, top, width, height] = this.data.boxes[region];
     Object.assign(this.frame.style, { left: left + "%", top: top + "%", width: width + "%", height: height + "%" });
     this.label.textContent = label;
+    // The label stands above its frame; below at the top edge, inside where there is no room at all.
+    this.frame.classList.toggle("high", top < 8);
+    this.frame.classList.toggle("full", top < 8 && top + height > 92);
+    this.frame.classList.toggle("far", left > 60);
   }
 
   shade(shares) {
@@ -189,6 +193,8 @@ function tellAll(from, word) {
 }
 
 document.querySelectorAll(".model").forEach((section, number) => shows.push(new Show(models[number], section)));
+// Models side by side begin with the same word.
+if (shows.length && shows[0].data.start !== null) tellAll(shows[0], shows[0].data.start);
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape") return;
   for (const show of shows) { show.pinned = false; show.region = null; show.word = null; show.draw(); }
