@@ -31,7 +31,7 @@ def explained(folder, kind="scan", sentence=SENTENCE, name=None, **options):
 
 
 def made_up(weights=((0.1, 0.9), (0.5, 0.5)), words=("red", "dog"), size=(80, 40), **options):
-    """Return an explanation without any model: a grey photograph, left and right half, two words."""
+    """Return an explanation without any model: grey, left and right half, two words."""
     seen = Explanation(
         sentence=" ".join(words),
         model="made up",

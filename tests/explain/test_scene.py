@@ -63,9 +63,9 @@ def test_signs_that_xml_cannot_hold_are_left_out():
 
 
 def test_texts_are_broken_into_lines_that_fit():
-    words = "two dogs play in the white snow beside a very long fence".split()
-    lines = paragraph(" ".join(words), 12, 90)
-    assert " ".join(lines).split() == words
+    text = "two dogs play in the white snow beside a very long fence"
+    lines = paragraph(text, 12, 90)
+    assert " ".join(lines) == text
     assert all(text_width(line, 12) <= 90 for line in lines)
     assert paragraph("  ", 12, 90) == []
     assert flow([100, 10], 50, 5) == [[(0, 0.0)], [(1, 0.0)]]
