@@ -12,7 +12,6 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from draw_regions import PICTURES, encoded
 
 from crossgaze.data.captions.captioned import CaptionedImages
 from crossgaze.demo import build_gallery
@@ -27,6 +26,7 @@ from crossgaze.explain.sheet import draw_sheet
 from crossgaze.files import write_json
 from crossgaze.vision.extract import extract
 from crossgaze.vision.settings import ExtractConfig
+from draw_regions import PICTURES, encoded
 
 SHOWN = ("astronaut.png", "a smiling woman in an orange suit in front of a flag")
 SENTENCES = {

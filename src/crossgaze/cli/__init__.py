@@ -15,7 +15,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn
 
 from crossgaze import __version__
-from crossgaze.cli.failures import explain, is_unexpected
+
+# Not under its own name: once the verb `explain` is imported, that name here is the verb's module.
+from crossgaze.cli.failures import explain as explain_failure
+from crossgaze.cli.failures import is_unexpected
 from crossgaze.cli.streams import close_output, complain, open_output, write
 from crossgaze.errors import InputError, nearest
 
@@ -77,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             import traceback
 
             traceback.print_exc()
-        code, line = explain(error, words)
+        code, line = explain_failure(error, words)
         complain(line)
     return close_output(code)
 
