@@ -128,6 +128,12 @@ def load_matcher(model: Matcher | Ensemble | str | Path) -> tuple[str, Matcher]:
             f"model: {called} is several models, each of which looks for itself; explain one of "
             f"them ({inside})"
         )
+    if not isinstance(model, Matcher):
+        kind = getattr(model, "family", type(model).__name__)
+        raise InputError(
+            f"{called or 'model'}: is a {kind}, which compares no sentence with a photograph; "
+            "crossgaze ask draws what one that answers looked at"
+        )
     return called, model.eval()
 
 
