@@ -110,6 +110,12 @@ def test_python_code_runs(page, data):
         assert names["judged"].figures["accuracy"].value in (0, 100)
         assert names["accuracy"] == 0.9
         assert (data / "answer.png").is_file()
+    if page.name == "explain.md":
+        seen = names["seen"]
+        assert seen.words == ("<start>", "a", "red", "dog", "<end>")
+        assert seen.weights.shape == (1, 5, len(seen.boxes))
+        assert (data / "why.html").is_file()
+        assert (data / "both.png").is_file()
     if page.name == "training.md":
         assert names["summary"]["steps"] == 6
         assert (data / "runs" / "tiny" / "best" / "model.safetensors").is_file()
@@ -173,6 +179,7 @@ def test_the_pages_show_code_at_all():
     assert {page for page, count in shown.items() if count} == {
         "data.md",
         "evaluation.md",
+        "explain.md",
         "extract.md",
         "models.md",
         "questions.md",

@@ -8,27 +8,8 @@ from PIL import Image
 
 from asking_parts import answerer, photograph
 from crossgaze.asking.ask import ask
-from crossgaze.asking.picture import DARK, attention_map, darkened, draw_reply
+from crossgaze.asking.picture import draw_reply
 from crossgaze.errors import InputError
-from crossgaze.vision.grid import grid_boxes
-
-
-def test_a_pixel_has_the_weights_of_the_regions_over_it():
-    boxes = np.array([[0, 0, 0.5, 1], [0.25, 0, 1, 1]], np.float32)
-    heat = attention_map(boxes, np.array([0.2, 0.8]), 8, 4)
-    np.testing.assert_allclose(heat[0], [0.2, 0.2, 1, 1, 0.8, 0.8, 0.8, 0.8])
-    tiny = attention_map(np.array([[0.99, 0.99, 1, 1]], np.float32), np.array([1.0]), 8, 4)
-    assert tiny.shape == (4, 8)
-
-
-def test_it_is_dark_where_nobody_looked():
-    photo = Image.new("RGB", (200, 200), (200, 200, 200))
-    boxes = grid_boxes(2, 1, 1)
-    light = np.asarray(darkened(photo, boxes, np.array([1.0, 0, 0, 0])), np.float64)[..., 0]
-    assert light[50, 50] == pytest.approx(200, abs=2)
-    assert light[150, 150] == pytest.approx(200 * DARK, abs=2)
-    alike = np.asarray(darkened(photo, boxes, np.full(4, 0.25)))
-    assert (alike == 200).all()
 
 
 @pytest.mark.parametrize(("width", "height"), [(96, 64), (30, 200), (300, 20)])

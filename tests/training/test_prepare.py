@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from crossgaze.data.regions.store import RegionStore
+from crossgaze.data.regions.writer import RegionWriter
 from crossgaze.errors import InputError
 from crossgaze.training.prepare import prepare
 from crossgaze.training.trainer import train
@@ -83,3 +85,15 @@ def test_a_folder_of_other_images_is_refused_and_missing_ones_are_said(folder, t
     ready = prepare(settings((other, regions)))
     assert any("1 training images are not in" in note for note in ready.notes)
     assert len(ready.train.regions) == 24
+
+
+def test_a_model_remembers_how_its_regions_were_made(tmp_path):
+    captions, plain = write_world(tmp_path)
+    assert prepare(settings((captions, plain))).origin == {}  # the store does not say
+    made = {"regions": "objects", "whole": True}
+    old = RegionStore(plain)
+    with RegionWriter(
+        tmp_path / "told", 4, old.head.width, fields=["counts"], made_by=made
+    ) as writer:
+        writer.append(list(old.ids), np.array(old.features), counts=np.array(old.counts))
+    assert prepare(settings((captions, tmp_path / "told"))).origin == {"regions": made}

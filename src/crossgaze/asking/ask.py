@@ -12,11 +12,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from crossgaze.data.text.words import caption_words
 from crossgaze.errors import InputError
 from crossgaze.evaluation.choices import best_answers, require_choices
 from crossgaze.models.answerer import Answerer
+from crossgaze.models.base import Model
 from crossgaze.models.pretrained import load_answerer
+from crossgaze.models.reading import read_words
 from crossgaze.vision.photos import Photo, read_photo
 from crossgaze.vision.settings import ExtractConfig
 from crossgaze.vision.sources.base import RegionSource
@@ -134,20 +135,11 @@ def require_askable(
     """
     if choices is not None:
         require_choices(model.answers, choices)
-    if not isinstance(question, str) or not model.text.tokenize(question):
-        raise InputError(f"question: {question!r} has no word in it")
-    vocabulary = model.vocabulary
-    if vocabulary is None:
-        return tuple(model.text.tokens(question)), ()
-    unknown = vocabulary.unknown_words(question)
-    words = caption_words(question)
-    if not any(word not in unknown for word in words if any(map(str.isalnum, word))):
-        raise InputError(f"question: the model knows no word of {question!r}")
-    return ("<start>", *words, "<end>"), unknown
+    return read_words(model, "question", question)
 
 
 def source_of(
-    model: Answerer,
+    model: Model,
     *,
     detector: str = "objects",
     weights: str | Path | None = None,
@@ -165,7 +157,7 @@ def source_of(
     if not isinstance(made, Mapping) or "regions" not in made:
         raise InputError(
             "model: does not say what its regions were made by, so no photograph can be read; "
-            "give regions (Answerer.answer) or a source"
+            "give regions or a source"
         )
     kind, fit = str(made["regions"]), str(made.get("fit", "stretch"))
     whole, geometry = (bool(made.get(key, False)) for key in ("whole", "geometry"))

@@ -15,7 +15,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn
 
 from crossgaze import __version__
-from crossgaze.cli.failures import explain, is_unexpected
+
+# Not under its own name: once the verb `explain` is imported, that name here is the verb's module.
+from crossgaze.cli.failures import explain as explain_failure
+from crossgaze.cli.failures import is_unexpected
 from crossgaze.cli.streams import close_output, complain, open_output, write
 from crossgaze.errors import InputError, nearest
 
@@ -33,6 +36,7 @@ VERBS = {
     "index": "make an index of photographs to search, and keep it up to date",
     "search": "find photographs by a sentence, or those like a picture",
     "ask": "ask a question about a photograph",
+    "explain": "see which words looked at which regions, and what an evaluation found",
     "demo": "try it on photographs that come with Python packages",
 }
 
@@ -76,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             import traceback
 
             traceback.print_exc()
-        code, line = explain(error, words)
+        code, line = explain_failure(error, words)
         complain(line)
     return close_output(code)
 

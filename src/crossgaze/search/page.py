@@ -6,15 +6,13 @@ done by CSS. Every text is escaped, and a policy in the page forbids all but its
 
 from __future__ import annotations
 
-import base64
-import io
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PIL import Image
-
 from crossgaze.errors import InputError
+from crossgaze.explain.explanation import SMALL, is_word
+from crossgaze.explain.scene import data_uri
 from crossgaze.files import write_atomically
 from crossgaze.search.results import Found, Hit, Look
 from crossgaze.vision.photos import PhotoError, read_photo
@@ -25,15 +23,6 @@ if TYPE_CHECKING:
 SIDE = 480  # pixels of a thumbnail's longer side
 SHOWN = 3  # words whose regions are outlined without hovering
 LIT = 4  # regions that a hovered word lights
-MARKS = ("<start>", "<end>", "<pad>", "<unk>", "[CLS]", "[SEP]", "[UNK]")
-
-# Words that say nothing by where they look; they are outlined only when hovered.
-SMALL = frozenset(
-    (
-        *("a", "an", "the", "of", "in", "on", "at", "by", "to", "and", "or", "with", "is", "are"),
-        *("be", "for", "from", "it", "its", "his", "her", "their", "as"),
-    )
-)
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #5b6470; --page: #f6f7f9;
@@ -114,14 +103,14 @@ def _looks(index: Index, found: Found, hit: Hit) -> list[Look]:
     if found.picture or index.reranker is None:
         return []
     looks = index.look(found.query, hit)
-    return [one for one in looks if one.word not in MARKS and any(s.isalnum() for s in one.word)]
+    return [one for one in looks if is_word(one.word)]
 
 
 def _card(hit: Hit, looks: list[Look]) -> str:
     # The words that looked most decidedly somewhere, each region once.
     shown: dict[int, str] = {}
     for look in sorted(looks, key=lambda one: -max(one.weights)):
-        if len(shown) < SHOWN and look.word not in SMALL:
+        if len(shown) < SHOWN and look.word not in SMALL:  # these say little by where they look
             shown.setdefault(look.strongest, look.word)
     boxes = [_box(hit, region, "shown", label) for region, label in shown.items()]
     chips = []
@@ -158,8 +147,6 @@ def _thumbnail(path: str) -> str:
         photo = read_photo(path, SIDE, fit="keep", multiple=1)
     except PhotoError as error:
         return f'<div class="text">{escape(error.reason)}</div>'
-    file = io.BytesIO()
-    Image.fromarray(photo.pixels).save(file, "JPEG", quality=82)
-    data = base64.b64encode(file.getvalue()).decode()
     height, width = photo.pixels.shape[:2]
-    return f'<img src="data:image/jpeg;base64,{data}" width="{width}" height="{height}" alt="">'
+    data = data_uri(photo.pixels, quality=82)
+    return f'<img src="{data}" width="{width}" height="{height}" alt="">'

@@ -137,8 +137,15 @@ def prepare(config: TrainConfig, *, remember: bool = True) -> Prepared:
         sampler=sampler,
         fingerprint=_fingerprint(train, dev),
         notes=notes,
+        origin=_origin(train),
         chosen_by=config.data.chosen_by,
     )
+
+
+def _origin(train: Sources) -> dict[str, Any]:
+    """Return how the regions were made, where all were made alike and their stores say how."""
+    made = [dict(store.head.made_by) for store in train.stores]
+    return {"regions": made[0]} if made[0] and all(one == made[0] for one in made) else {}
 
 
 def read_sources(config: DataConfig) -> tuple[Sources, Sources, tuple[str, ...]]:

@@ -1,0 +1,151 @@
+"""A photograph, a sentence and a model: where did it look?"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from crossgaze.data.regions.store import RegionStore
+from crossgaze.errors import InputError
+from crossgaze.explain.explanation import Explanation, is_word
+from crossgaze.explain.regions import make_regions, stored_regions
+from crossgaze.models.encoded import Attention
+from crossgaze.models.ensemble import Ensemble
+from crossgaze.models.matcher import Matcher
+from crossgaze.models.pretrained import load
+from crossgaze.models.reading import read_words
+from crossgaze.vision.photos import read_photo
+from crossgaze.vision.sources.base import RegionSource
+
+Floats = npt.NDArray[np.float32]
+
+# What a model's weights are, by its family, and by the direction where it has one.
+MEANINGS = {
+    "t-i": "each word looks at the regions; its weights sum to 1",
+    "i-t": "each region looks at the words; a region's weights over the words sum to 1",
+    "bfan": "only what a fragment looks at more than at the rest keeps a weight: words at regions "
+    "(t-i), regions at words (i-t)",
+    "sum-max t-i": "the one region that each word takes",
+    "sum-max i-t": "the one word that each region takes",
+    "mmca": "the share of a word's attention that goes to each region; the rest goes to words",
+    "m-dan": "image and sentence are read each by itself, step by step; brightness and darkness "
+    "are what a step looked at",
+    "vsrn": "regions by how well they agree with the whole image, lambda (k - rank)^2; the "
+    "sentence plays no part",
+}
+NO_MAP = {
+    "vse++": "there is no attention in vse++: every region counts the same, and no word is related "
+    "to one",
+    "mmca": "there is no attention between words and regions in this mmca: its sides never meet",
+}
+
+
+def explain(
+    model: Matcher | Ensemble | str | Path,
+    image: str | os.PathLike[str],
+    sentence: str,
+    *,
+    source: RegionSource | None = None,
+    fit: str = "stretch",
+    store: RegionStore | str | Path | None = None,
+    name: str | None = None,
+    notes: tuple[str, ...] = (),
+) -> Explanation:
+    """Return where a model looked when it compared a photograph with a sentence.
+
+    Args:
+        model: one that matches, its folder, or its name in the zoo.
+        image: the photograph's file.
+        sentence: in words.
+        source: makes the regions; if not given, what the model was trained with.
+        fit: how the photograph is brought to the source's size, where a source is given.
+        store: takes the regions from here instead, by the photograph's name.
+        name: what the model is to be called; its folder's name if not given.
+        notes: what else the user should be told.
+
+    Example:
+        ```python
+        seen = crossgaze.explain.explain("my-scan", "dog.jpg", "a dog runs in the snow")
+        seen.words, seen.boxes.shape, seen.weights.shape  # n words, (k, 4), (maps, n, k)
+        ```
+    """
+    called, model = load_matcher(model)
+    words, strange = read_words(model, "sentence", sentence)
+    unknown = tuple(filter(is_word, strange))  # a full stop that is not known matters to nobody
+    photo = read_photo(image)
+    if store is not None:
+        found = stored_regions(store, image)
+    else:
+        found = make_regions(model, image, source, fit)
+    if found.features.shape[1] != model.config.region_width:
+        raise InputError(
+            f"regions: have width {found.features.shape[1]}, the model takes "
+            f"{model.config.region_width}; give the regions that it was trained with "
+            "(--regions, --store)"
+        )
+    with torch.inference_mode():
+        images = model.encode_images(found.features[None])
+        texts = model.encode_texts([sentence])
+        score = float(model.similarity(images, texts)[0, 0])
+        seen = model.attention(images, texts)
+    notes = (*notes, *found.notes)
+    if unknown:
+        notes += (f"words that the model does not know: {', '.join(unknown)}",)
+    return Explanation(
+        sentence=sentence,
+        model=name or called,
+        family=model.family,
+        score=score,
+        photo=photo,
+        words=words,
+        boxes=found.boxes,
+        labels=found.labels,
+        names=seen.names,
+        weights=_array(seen.weights),
+        region_weights=_array(seen.regions),
+        word_weights=_array(seen.words),
+        meaning=_meaning(model, seen),
+        unknown=unknown,
+        notes=notes,
+    )
+
+
+def load_matcher(model: Matcher | Ensemble | str | Path) -> tuple[str, Matcher]:
+    """Return what a model is called, and itself, loaded."""
+    called = getattr(model, "family", "")
+    if not isinstance(model, Matcher | Ensemble):
+        path = Path(model)
+        # A run's snapshot is called "best", which says nothing.
+        called = f"{path.parent.name}/{path.name}" if path.name == "best" else path.name
+        model = load(model)
+    if isinstance(model, Ensemble):
+        inside = " and ".join(f"{called}/{number}" for number in range(len(model.matchers)))
+        raise InputError(
+            f"model: {called} is several models, each of which looks for itself; explain one of "
+            f"them ({inside})"
+        )
+    if not isinstance(model, Matcher):
+        kind = getattr(model, "family", type(model).__name__)
+        raise InputError(
+            f"{called or 'model'}: is a {kind}, which compares no sentence with a photograph; "
+            "crossgaze ask draws what one that answers looked at"
+        )
+    return called, model.eval()
+
+
+def _array(part: torch.Tensor | None) -> Floats | None:
+    return None if part is None else part[0].float().numpy(force=True)
+
+
+def _meaning(model: Matcher, seen: Attention) -> str:
+    """Return in one line what a model's weights are."""
+    if not seen.names:
+        return NO_MAP.get(model.family, f"there is no attention in {model.family}")
+    for key in (f"{model.family} {seen.names[0]}", model.family, seen.names[0]):
+        if key in MEANINGS:
+            return MEANINGS[key]
+    return f"what {model.family} gave: {', '.join(seen.names)}"

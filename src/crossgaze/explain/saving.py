@@ -1,0 +1,46 @@
+"""Explanations to files: HTML, SVG or a picture, by the name's ending."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from crossgaze.errors import InputError, require_folder
+from crossgaze.explain.explanation import Explanation
+from crossgaze.files import write_atomically
+
+PICTURES = (".png", ".svg", ".jpg", ".jpeg", ".webp")
+PAGES = (".html", ".htm")
+
+
+def save(
+    seen: Explanation | Sequence[Explanation], out: str | Path, *, view: str | None = None
+) -> None:
+    """Write one explanation, or several of the same pair side by side.
+
+    Args:
+        seen: what `explain` gave.
+        out: a file; .html is the page that answers to the pointer, .png, .svg, .jpg and .webp are
+            figures.
+        view: of a figure: which map of words and regions (`Explanation.views`); a page has all.
+    """
+    path = require_target(out)
+    if path.suffix.lower() in PAGES:
+        from crossgaze.explain.page import page
+
+        write_atomically(path, page(seen))
+        return
+    from crossgaze.explain.figure import draw
+
+    draw(seen, view).save(path)
+
+
+def require_target(out: str | Path, endings: Sequence[str] = (*PAGES, *PICTURES)) -> Path:
+    """Return a file name that can be written, or say what is wrong with it."""
+    path = Path(out)
+    if path.suffix.lower() not in endings:
+        raise InputError(f"{path}: wanted a name that ends in {', '.join(endings)}")
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder, wanted a file to write")
+    require_folder(path.parent, "a folder to write to")
+    return path

@@ -1,0 +1,25 @@
+"""The words of a text as a model reads them."""
+
+import pytest
+
+from crossgaze.errors import InputError
+from crossgaze.models.reading import read_words
+from evaluation_parts import model
+
+
+def test_words_stand_as_they_were_written_with_the_models_marks():
+    words, unknown = read_words(model(), "text", "Two pups, zork!")
+    assert words == ("<start>", "two", "pups", ",", "zork", "!", "<end>")
+    assert unknown == (",", "zork", "!")
+    assert len(words) == len(model().text.tokenize("Two pups, zork!"))
+
+
+@pytest.mark.parametrize("text", ["", "  ", None, 3])
+def test_a_text_without_a_word_is_refused(text):
+    with pytest.raises(InputError, match=r"caption: .* has no word in it"):
+        read_words(model(), "caption", text)
+
+
+def test_a_text_of_unknown_words_is_refused():
+    with pytest.raises(InputError, match="text: the model knows no word of 'zork blah'"):
+        read_words(model(), "text", "zork blah")

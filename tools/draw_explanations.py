@@ -1,0 +1,103 @@
+"""Draw the pictures of docs/explain.md with a trained model.
+
+    python tools/draw_explanations.py my-scan/ --whole
+    python tools/draw_explanations.py my-scan/ --beside my-scan-ccr/ --out FOLDER
+
+Photographs come with Python packages (the extra `demo`), sentences stand here. The sheet is a small
+evaluation: every sentence looks for its photograph among all of them.
+"""
+
+import argparse
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from crossgaze.data.captions.captioned import CaptionedImages
+from crossgaze.demo import build_gallery
+from crossgaze.evaluation.bootstrap import BootstrapConfig
+from crossgaze.evaluation.evaluate import EvaluateConfig, evaluate
+from crossgaze.evaluation.report import to_dict
+from crossgaze.evaluation.sources import open_regions
+from crossgaze.explain.explaining import explain, load_matcher
+from crossgaze.explain.figure import draw
+from crossgaze.explain.regions import source_for
+from crossgaze.explain.sheet import draw_sheet
+from crossgaze.files import write_json
+from crossgaze.vision.extract import extract
+from crossgaze.vision.settings import ExtractConfig
+from draw_regions import PICTURES, encoded
+
+SHOWN = ("astronaut.png", "a smiling woman in an orange suit in front of a flag")
+SENTENCES = {
+    "astronaut.png": "a smiling woman in an orange suit in front of a flag",
+    "cat.png": "a close up of the face of a cat",
+    "coffee.png": "a red cup on a wooden table",
+    "rocket.jpg": "a rocket flies into the sky with a lot of smoke",
+    "motorcycle-left.png": "a motorcycle in a garage",
+    "photographer.png": "a man in a black coat stands with a camera in a field",
+    "temple.jpg": "people walk in front of a large red building",
+    "flower.jpg": "a yellow flower in green grass",
+    "officer.jpg": "a woman in a blue uniform and a hat",
+    "grass.png": "green grass",
+    "brick.png": "a brick wall",
+}
+
+
+def config_of(args):
+    return ExtractConfig(whole=args.whole) if args.whole else None
+
+
+def sheet(model, photos, work, args):
+    """Return the sheet of a small evaluation over the photographs that have a sentence."""
+    names = tuple(name for name in SENTENCES if (photos / name).is_file())
+    kept = work / "kept"
+    kept.mkdir()
+    for name in names:
+        (kept / name).hardlink_to(photos / name)
+    extract(kept, work / "regions", config_of(args) or ExtractConfig())
+    captions = tuple(SENTENCES[name] for name in names)
+    of = CaptionedImages("gallery", names, captions, np.arange(len(names)), ("test",) * len(names))
+    bootstrap = BootstrapConfig(resamples=10)
+    found = evaluate(
+        model,
+        of,
+        open_regions(of, kept, work / "regions"),
+        EvaluateConfig(top=5, bootstrap=bootstrap),
+    )
+    write_json(work / "result.json", to_dict(found, bootstrap, queries=True))
+    return draw_sheet(work / "result.json", kept, rows=args.rows, top=5)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("model", help="a model's folder")
+    parser.add_argument("--beside", help="another, to stand beside it")
+    parser.add_argument("--whole", action="store_true", help="regions with the whole image")
+    parser.add_argument("--rows", type=int, default=4, help="queries on the sheet")
+    parser.add_argument("--out", type=Path, default=PICTURES)
+    args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        photos = build_gallery(work / "photos")[0].parent
+        seen = []
+        for number, name in enumerate(filter(None, (args.model, args.beside))):
+            _, model = load_matcher(name)
+            source, fit, _ = source_for(model, config_of(args))
+            called = model.family if not args.beside else Path(name).name
+            photo = photos / SHOWN[0]
+            seen.append(explain(model, photo, SHOWN[1], source=source, fit=fit, name=called))
+            if not number:
+                first = model
+        made = {"explain-words": draw(seen[0]), "explain-sheet": sheet(first, photos, work, args)}
+        if args.beside:
+            made["explain-beside"] = draw(seen)
+        for name, scene in made.items():
+            target = args.out / f"{name}.jpg"
+            target.write_bytes(encoded(scene.image(1)))
+            print(target)
+
+
+if __name__ == "__main__":
+    main()
