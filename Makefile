@@ -33,8 +33,9 @@ $(VENV)/.dev: $(VENV)/.core
 demo: $(VENV)/.core ## try it on photographs that come with Python packages
 	@$(BIN)/crossgaze demo
 
+# A process for each core, each with one thread; tests of one file stay together.
 test: $(VENV)/.dev ## run the tests (minutes)
-	@$(BIN)/python -m pytest $(ARGS)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
 
 test-slow: $(VENV)/.dev ## run the slow tests as well
 	@$(BIN)/python -m pytest -m "slow or not slow" $(ARGS)
