@@ -7,8 +7,9 @@ so that a row is found by bisection.
 
 from __future__ import annotations
 
-import mmap
+import os
 import shutil
+import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,7 @@ from crossgaze.search.results import Region
 
 FIELDS = ("counts", "boxes", "sizes")
 BLOCK = 1024  # images copied at a time
-# Bytes read of the mapped file before its pages are given back; the system maps about three times
-# what is read, its neighbours with it.
-TOUCHED = 64 << 20
+PART = 64 << 20  # bytes read at a time
 
 
 class KeptRegions:
@@ -38,7 +37,6 @@ class KeptRegions:
 
     def __init__(self, folder: Path, extra: int) -> None:
         self.folder, self.extra = folder, extra
-        self._read = 0
         store = self.store = RegionStore(folder)
         for field in store.head.fields:
             store.field(field.name)  # mapped now: `compact` of another process may remove the files
@@ -49,19 +47,19 @@ class KeptRegions:
         if np.any(np.diff(self.uids) <= 0):
             raise FileFormatError(self.folder, "is damaged: its rows are out of order")
         self.counts = np.asarray(store.counts, np.int64) - self.extra
-        features = store.features
-        self._map = _mapping(features)
-        if self._map is not None:
-            # Candidates lie anywhere: what lies behind one is not wanted.
-            self._map.madvise(mmap.MADV_RANDOM)
+        head = store.head.field("features")
+        assert head is not None  # every store has them
+        self._start, self._size = head.offset, head.row_bytes
+        self._file = os.open(head.path, os.O_RDONLY)
+        weakref.finalize(self, os.close, self._file)
 
     def __len__(self) -> int:
         return len(self.uids)
 
     @property
     def part(self) -> int:
-        """How many rows to read before their pages are given back."""
-        return max(TOUCHED // int(self.features[0].nbytes), 1)
+        """How many rows to read at a time."""
+        return max(PART // max(self._size, 1), 1)
 
     @property
     def features(self) -> npt.NDArray[Any]:
@@ -76,32 +74,29 @@ class KeptRegions:
         found = np.minimum(np.searchsorted(self.uids, wanted), len(self.uids) - 1)
         return np.where(self.uids[found] == wanted, found, -1)
 
-    def will_read(self, rows: npt.NDArray[np.int64]) -> None:
-        """Tell the system which rows, rising, are wanted, so that it fetches them all at once.
+    def read(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        """Return the features of rows, best given rising, (n, extra + k, width), copied.
 
-        Faulting them in one after the other would wait for the disk at every page.
+        Read and not mapped: of a mapped file the system counts large pieces around every row as
+        this process's memory, gigabytes after some searches. It is told of all rows at once and
+        fetches them together; waiting for each in turn would be slow on a disk that is not cached.
         """
-        if self._map is None or not len(rows):
-            return
-        size, page = self.features[0].nbytes, mmap.PAGESIZE
-        ends = np.flatnonzero(np.append(np.diff(rows) > 1, True))  # of each run
-        firsts = rows[np.append(0, ends[:-1] + 1)] * size // page * page
-        lengths = (rows[ends] + 1) * size - firsts
-        for first, length in zip(firsts.tolist(), lengths.tolist(), strict=True):
-            self._map.madvise(mmap.MADV_WILLNEED, first, length)
-
-    def was_read(self, rows: int) -> None:
-        """Count rows that a search has read, and give memory back now and then.
-
-        Mapped pages count as this process's memory while it holds them; the system keeps them
-        cached all the same.
-        """
-        if self._map is None or not rows:
-            return
-        self._read += rows * self.features[0].nbytes
-        if self._read >= TOUCHED:
-            self._map.madvise(mmap.MADV_DONTNEED)
-            self._read = 0
+        out = np.empty((len(rows), *self.features.shape[1:]), self.features.dtype)
+        if not out.nbytes:
+            return out
+        ends = np.flatnonzero(np.append(np.diff(rows) != 1, True)) + 1  # of each run
+        starts = np.append(0, ends[:-1])
+        places = self._start + rows[starts] * self._size
+        lengths = (ends - starts) * self._size
+        runs = list(zip(starts.tolist(), places.tolist(), lengths.tolist(), strict=True))
+        if hasattr(os, "posix_fadvise"):
+            for _, place, length in runs:
+                os.posix_fadvise(self._file, place, length, os.POSIX_FADV_WILLNEED)
+        room = out.reshape(-1).view(np.uint8).data
+        for row, place, length in runs:
+            first = row * self._size
+            _read_into(self._file, room[first : first + length], place, self.folder)
+        return out
 
     def regions(self, uid: int) -> tuple[Region, ...]:
         """Return where the regions of a photograph are, and what they are called."""
@@ -169,16 +164,15 @@ def copy_kept(source: KeptRegions, uids: npt.NDArray[np.int64], out: Path) -> No
         rows = source.rows(np.sort(uids))
         for start in range(0, len(rows), BLOCK):
             part = rows[start : start + BLOCK]
-            source.will_read(part)
             arrays = {name: np.asarray(store.field(name)[part]) for name in others}  # type: ignore[index]
             ids = [str(uid) for uid in source.uids[part]]
-            writer.append(ids, np.asarray(store.features[part]), **arrays)
-            source.was_read(len(part))
+            writer.append(ids, source.read(part), **arrays)
 
 
-def _mapping(array: npt.NDArray[Any]) -> mmap.mmap | None:
-    """Return the mapping that an array lies on, if it does."""
-    base: Any = array
-    while base is not None and not isinstance(base, mmap.mmap):
-        base = getattr(base, "base", None)
-    return base if hasattr(mmap, "MADV_RANDOM") else None
+def _read_into(file: int, room: memoryview, place: int, folder: Path) -> None:
+    """Fill `room` with a file's bytes from `place` on."""
+    while len(room):
+        count = os.preadv(file, [room], place)
+        if not count:
+            raise FileFormatError(folder, "is truncated: its features end before the last row")
+        room, place = room[count:], place + count

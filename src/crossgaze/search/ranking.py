@@ -142,10 +142,11 @@ def rerank_uids(index: Index, query: str, uids: Uids) -> Vectors:
     order = np.argsort(rows, kind="stable")
     for start in range(0, len(rows), kept.part):
         places = order[start : start + kept.part]
-        kept.will_read(rows[places])
-        found = index.reranker.score_texts(said, kept.features, rows[places], kept.counts)
+        counts = kept.counts[rows[places]]
+        found = index.reranker.score_texts(
+            said, kept.read(rows[places]), np.arange(len(places)), counts
+        )
         scores[places] = found[:, 0]
-        kept.was_read(len(places))
     return scores
 
 
