@@ -188,12 +188,13 @@ def indexing(folder, photographs, rounds):
     }
     taken = {"extract": [], "index": []}
     shares = []
-    extract(folder / "photos", folder / "warm")  # so that nobody pays for the first time
 
     def index_all(into):
         with Index.create(into, **models) as index:  # loads the region model, as extract does
             return index.add(folder / "photos")
 
+    extract(folder / "photos", folder / "warm")  # so that nobody pays for the first time
+    index_all(folder / "warm-index")
     for number in range(rounds):
         out = folder / f"regions-{number}"
         taken["extract"].append(timed(lambda out=out: extract(folder / "photos", out))[0])
