@@ -81,9 +81,14 @@ def rerank(
         said = [(tile.rows, kernel.texts(tile.side)) for tile in sides]
         scores = torch.empty(len(chosen), len(texts), dtype=dtype, device=device)
 
+    in_order = bool((np.diff(chosen) == 1).all())
+
     def work(start: int) -> None:
         part = chosen[start : start + size]
-        read = torch.from_numpy(regions[part]).to(device, dtype)
+        # What lies together in main memory already is not copied once more.
+        together = in_order and regions.flags.writeable
+        block = regions[part[0] : part[-1] + 1] if together else regions[part]
+        read = torch.from_numpy(block).to(device, dtype)
         whole = None if vectors is None else torch.from_numpy(vectors[part]).to(device, dtype)
         with plain_mode(device, inference=inference):
             here = real[start : start + size].to(device)

@@ -11,6 +11,7 @@ import os
 import shutil
 import weakref
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from crossgaze.data.regions.store import RegionStore
 from crossgaze.data.regions.writer import RegionWriter
 from crossgaze.errors import FileFormatError
 from crossgaze.search.results import Region
+from crossgaze.threads import cores
 
 FIELDS = ("counts", "boxes", "sizes")
 BLOCK = 1024  # images copied at a time
@@ -93,9 +95,15 @@ class KeptRegions:
             for _, place, length in runs:
                 os.posix_fadvise(self._file, place, length, os.POSIX_FADV_WILLNEED)
         room = out.reshape(-1).view(np.uint8).data
-        for row, place, length in runs:
-            first = row * self._size
-            _read_into(self._file, room[first : first + length], place, self.folder)
+        threads = min(cores(), len(runs))
+
+        def fill(number: int) -> None:
+            for row, place, length in runs[number::threads]:
+                first = row * self._size
+                _read_into(self._file, room[first : first + length], place, self.folder)
+
+        with ThreadPoolExecutor(threads, "regions") as pool:
+            list(pool.map(fill, range(threads)))
         return out
 
     def regions(self, uid: int) -> tuple[Region, ...]:
