@@ -203,7 +203,7 @@ def test_an_ensemble_is_compared_with_its_members_of_the_same_seed(root):
 
 def test_rows_that_share_a_run_are_counted_once(root):
     add(root, "scan-t-i-avg", seconds=3600)
-    add(root, "regions-objects", seconds=3600)
+    add(root, "regions-whole", seconds=3600)
     add(root, "regions-grid", seconds=1800)
     assert f"3 of {wanted()} results are in; training them took 1.5 hours" in make(root)
 
