@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from crossgaze.search.engine import Uids, Vectors, best
 from crossgaze.search.filters import Where
 from crossgaze.search.models import unknown_words
 from crossgaze.search.results import Found, Hit, SentenceHit
-from crossgaze.vision.photos import Photo, read_photo
+from crossgaze.vision.photos import MAX_PIXELS, Photo, read_photo
 
 if TYPE_CHECKING:
     from crossgaze.search.index import Index
@@ -74,10 +74,10 @@ def _find_photos(
     exhaustive: bool,
 ) -> Found:
     clock = _Clock()
-    total = _require_filled(index, k)
+    total = require_filled(index, k)
     if candidates is not None:
         require_whole("candidates", candidates, most=1 << 31)
-    unknown = _require_words(index, query, exhaustive=exhaustive)
+    unknown = require_words(index, query, exhaustive=exhaustive)
     if exhaustive and index.reranker is None:
         raise InputError(f"{index.folder}: has no reranker, wanted one for an exhaustive search")
     if exhaustive:
@@ -96,7 +96,7 @@ def _find_photos(
         scores = rerank_uids(index, query, uids)
     uids, scores = best(scores, uids, k)
     clock.lap("re-rank")
-    hits = _hits(index, uids, scores)
+    hits = hits_of(index, uids, scores)
     clock.lap("read")
     return Found(
         query,
@@ -142,16 +142,16 @@ def find_like(
     clock = _Clock()
     total = len(index)
     if not total and not len(index.tables.sentences):
-        _require_filled(index, k)
+        require_filled(index, k)
     require_whole("k", k)
-    regions, counts = _regions(index, picture)
+    regions, counts = regions_of(index, picture)
     clock.lap("regions")
     (vector,) = index.embedder.images(regions, counts)
     # Vectors need not have length 1, and what is like a picture is so by direction.
     uids, _ = index.tables.photos.search(vector, max(k, candidates or CANDIDATES), where)
     looked_at = len(uids)
-    uids, scores = best(_cosines(index.tables.photos.vectors(uids.tolist()), vector), uids, k)
-    hits = _hits(index, uids, scores)
+    uids, scores = best(cosines(index.tables.photos.vectors(uids.tolist()), vector), uids, k)
+    hits = hits_of(index, uids, scores)
     clock.lap("photographs")
     sentences = _sentences(index, vector, regions, counts, k, candidates or SENTENCES)
     clock.lap("sentences")
@@ -168,8 +168,11 @@ def find_like(
     )
 
 
-def _regions(
-    index: Index, picture: str | Path | npt.NDArray[np.uint8]
+def regions_of(
+    index: Index,
+    picture: str | Path | IO[bytes] | npt.NDArray[np.uint8],
+    *,
+    max_pixels: int = MAX_PIXELS,
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
     """Return a picture's regions, (1, n, d), and how many they are."""
     source = index.source
@@ -183,20 +186,21 @@ def _regions(
         file = io.BytesIO()
         Image.fromarray(picture).save(file, "PNG")  # then it is read as any photograph is
         file.seek(0)
-        photo = _read(index, file)
+        photo = _read(index, file, max_pixels)
     else:
-        photo = _read(index, picture)
+        photo = _read(index, picture, max_pixels)
     (found,) = source([photo], [PICTURE], lambda: None)
     return found.features[None], np.array([len(found.boxes)])
 
 
-def _read(index: Index, file: object) -> Photo:
+def _read(index: Index, file: str | Path | IO[bytes], max_pixels: int) -> Photo:
     source, extract = index.source, index.head.extract
     return read_photo(
-        file,  # type: ignore[arg-type]
+        file,
         source.size,
         fit=str(extract.get("fit", "stretch")),
         multiple=source.multiple,
+        max_pixels=max_pixels,
     )
 
 
@@ -208,14 +212,38 @@ def _sentences(
     k: int,
     candidates: int,
 ) -> tuple[SentenceHit, ...]:
-    """Return the best sentences for a picture, in two stages as well."""
+    """Return the best sentences for a picture's regions."""
+    features = None
+    if index.reranker is not None and len(index.tables.sentences):
+        features = index.reranker.images(regions, counts)
+    return best_sentences(index, vector, features, counts, k, candidates)
+
+
+def best_sentences(
+    index: Index,
+    vector: Vectors,
+    features: npt.NDArray[Any] | None,
+    counts: npt.NDArray[np.int64],
+    k: int,
+    candidates: int = SENTENCES,
+) -> tuple[SentenceHit, ...]:
+    """Return the best sentences of the index for one image, in two stages as well.
+
+    Args:
+        index: the index.
+        vector: (D,) of the image.
+        features: (1, extra + k, width) what the re-ranker compares; None without one.
+        counts: (1,) real regions.
+        k: how many.
+        candidates: how many are re-ranked.
+    """
     table = index.tables.sentences
     if not len(table):
         return ()
-    uids, scores = table.search(vector, max(k, candidates) if index.reranker else k, None)
+    ranked = index.reranker is not None and features is not None
+    uids, scores = table.search(vector, max(k, candidates) if ranked else k, None)
     entries = {entry.uid: entry for entry in table.get(uids.tolist())}
-    if index.reranker is not None:
-        features = index.reranker.images(regions, counts)
+    if index.reranker is not None and features is not None:
         texts = [entries[uid].key for uid in uids.tolist()]
         scores = index.reranker.score(texts, features, np.zeros(1, np.int64), counts)[0]
     uids, scores = best(scores, uids, k)
@@ -225,7 +253,7 @@ def _sentences(
     )
 
 
-def _hits(index: Index, uids: Uids, scores: Vectors) -> tuple[Hit, ...]:
+def hits_of(index: Index, uids: Uids, scores: Vectors) -> tuple[Hit, ...]:
     """Return what is shown of photographs; of one that has just been replaced, the newer."""
     entries = {entry.uid: entry for entry in index.tables.photos.get(uids.tolist())}
     hits: dict[str, Hit] = {}
@@ -246,7 +274,8 @@ def _hits(index: Index, uids: Uids, scores: Vectors) -> tuple[Hit, ...]:
     return tuple(replace(hit, rank=rank) for rank, hit in enumerate(hits.values(), 1))
 
 
-def _cosines(rows: Vectors, vector: Vectors) -> Vectors:
+def cosines(rows: Vectors, vector: Vectors) -> Vectors:
+    """Return the cosines of (N, D) with (D,)."""
     with torch.inference_mode():
         both = torch.from_numpy(rows), torch.from_numpy(vector)[None]
         return torch.nn.functional.cosine_similarity(*both).numpy()
@@ -257,7 +286,7 @@ def _all(index: Index, where: Where | None) -> Uids:
     return np.array([entry.uid for part in parts for entry in part], np.int64)
 
 
-def _require_filled(index: Index, k: int) -> int:
+def require_filled(index: Index, k: int) -> int:
     """Return how many photographs there are, at least one."""
     require_whole("k", k)
     total = len(index)
@@ -268,7 +297,7 @@ def _require_filled(index: Index, k: int) -> int:
     return total
 
 
-def _require_words(index: Index, query: str, *, exhaustive: bool) -> tuple[str, ...]:
+def require_words(index: Index, query: str, *, exhaustive: bool) -> tuple[str, ...]:
     """Return the query's unknown words; refuse a query that holds nothing a model can read."""
     if not query.strip():
         raise InputError("query: is empty, wanted a sentence such as 'two dogs in the snow'")
