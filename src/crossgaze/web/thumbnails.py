@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import time
+from enum import IntEnum
 
 from PIL import Image
 
@@ -13,8 +14,15 @@ from crossgaze.web.metrics import Metrics
 from crossgaze.web.problems import RequestError
 from crossgaze.web.recent import Recent
 
-SIDES = (480, 960, 1600)  # of the longer side; few, so that the cache holds many photographs
 QUALITY = 82
+
+
+class Side(IntEnum):
+    """Pixels of the longer side; few sizes, so that the cache holds many photographs."""
+
+    SMALL = 480
+    MIDDLE = 960
+    LARGE = 1600
 
 
 class Thumbnails:

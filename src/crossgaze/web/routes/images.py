@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request
@@ -19,7 +19,7 @@ from crossgaze.web.problems import RequestError
 from crossgaze.web.routes.parameters import ERRORS, Filters, Identity, Limit, Offset
 from crossgaze.web.schemas import PhotographDetail, PhotographPage, Region, Sentence
 from crossgaze.web.service import Service
-from crossgaze.web.thumbnails import SIDES
+from crossgaze.web.thumbnails import Side
 
 KINDS = {name: f"image/{name.lower()}" for name in ("JPEG", "PNG", "WebP", "GIF", "BMP", "TIFF")}
 HEAD = 32  # bytes by which a format is known
@@ -63,12 +63,12 @@ def router(service: Service) -> APIRouter:
     async def thumbnail(
         request: Request,
         uid: Identity,
-        side: Annotated[Literal[SIDES], Query(description="the longer side's pixels")] = SIDES[0],  # type: ignore[valid-type]
+        side: Annotated[Side, Query(description="the longer side's pixels")] = Side.SMALL,
         v: Annotated[str, Query(max_length=64, description="the version, for the cache")] = "",
     ) -> Response:
         """Return a photograph as a small upright JPEG."""
         entry = await service.entry(uid)
-        tag = f'"{entry.digest[:16]}-{side}"'
+        tag = f'"{entry.digest[:16]}-{side:d}"'
         headers = {"ETag": tag, "Cache-Control": CACHED}
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers=headers)
