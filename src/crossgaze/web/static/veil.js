@@ -1,6 +1,6 @@
 // Where something looked: the photograph goes dark where it did not.
 
-const WIDTH = 144, DARK = 0.74;
+const WIDTH = 144, DARK = 0.72;
 
 /** Paint a veil over a photograph: clear where regions have much weight, soft at their edges.
  *
@@ -29,7 +29,7 @@ export function paint(canvas, boxes, weights, ratio) {
   const context = canvas.getContext("2d");
   const pixels = context.createImageData(wide, high);
   light.forEach((value, n) => {
-    pixels.data[4 * n + 3] = Math.round(255 * DARK * (1 - Math.sqrt(Math.min(value, 1))));
+    pixels.data[4 * n + 3] = Math.round(255 * DARK * (1 - Math.min(value, 1)));
   });
   context.putImageData(pixels, 0, 0);
 }
