@@ -114,15 +114,15 @@ def take(address, out, args):
             page.goto(address)
             page.wait_for_selector("#results .tile")
             settled(page)
-            page.screenshot(path=out / f"{name}-all.png")
+            page.screenshot(path=out / f"{name}-all.jpg", type="jpeg", quality=88)
             search(page, args.sentence)
-            page.screenshot(path=out / f"{name}-search.png")
+            page.screenshot(path=out / f"{name}-search.jpg", type="jpeg", quality=88)
             open_photo(page, args.place)
-            page.screenshot(path=out / f"{name}-photo.png")
+            page.screenshot(path=out / f"{name}-photo.jpg", type="jpeg", quality=88)
             chip = page.locator("#chips button", has_text=args.word).first
             chip.click() if phone else chip.hover()
             page.wait_for_timeout(400)
-            page.screenshot(path=out / f"{name}-word.png")
+            page.screenshot(path=out / f"{name}-word.jpg", type="jpeg", quality=88)
             if args.answerer:
                 page.locator("#question").fill(args.question)
                 page.keyboard.press("Enter")
@@ -131,7 +131,7 @@ def take(address, out, args):
                 settled(page)
                 page.locator("#steps .step").last.click()
                 page.wait_for_timeout(400)
-                page.screenshot(path=out / f"{name}-ask.png")
+                page.screenshot(path=out / f"{name}-ask.jpg", type="jpeg", quality=88)
             context.close()
         browser.close()
 

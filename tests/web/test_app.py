@@ -337,7 +337,11 @@ def test_questions(tmp_path):
         assert client.post("/ask", json={**asked, "id": 9}).status_code == 404
         extra = client.post("/ask", json={**asked, "path": "/etc/passwd"})
         assert extra.json() == {"error": "path: extra inputs are not permitted"}
-        assert client.post("/ask", content=b"{").json() == {"error": "the body is not JSON"}
+        kind = {"Content-Type": "application/json"}
+        broken = client.post("/ask", content=b"{", headers=kind)
+        assert broken.json() == {"error": "the body is not JSON"}
+        other = client.post("/ask", content=b"[]", headers=kind)
+        assert other.json()["error"].startswith("the body is not an object of JSON")
         assert client.get("/index").json()["answerer"] == "r-dan"
 
 

@@ -98,7 +98,7 @@ def test_what_takes_too_long_is_given_up():
     async def scenario():
         lane = Lane("test", 1, 1, 0.05)
         go = threading.Event()
-        with pytest.raises(RequestError, match="no answer within 0.05 seconds") as told:
+        with pytest.raises(RequestError, match=r"no answer within 0\.05 seconds") as told:
             await lane.run(go.wait)
         assert told.value.status == 503
         assert lane.taken == 0

@@ -43,6 +43,7 @@ from crossgaze.web.schemas import Hit, Photograph, Sentence
 SHOWS = 3  # regions that are named of a photograph in a list
 SENTENCES = 5
 TAGS = 40
+REMOTE = 5.0  # seconds that an index in a Milvus is taken to be as it was
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,8 @@ class Library:
         self.index, self.metrics = index, metrics
         self.generation = 0
         self._seen = self._stamp()
-        self._queries: Recent[tuple[str, str | int], Query] = Recent(128)
+        self._queries: Recent[str, Query] = Recent(256)
+        self._pictures: Recent[str, Query] = Recent(64)
         self._blocks: Recent[tuple[Wanted, int], Block] = Recent(256)
         self._lists: Recent[Where, Uids] = Recent(8)
         self._entries: Recent[int, Entry] = Recent(20_000)
@@ -97,7 +99,10 @@ class Library:
         places += [
             folder / "database" / f"{name}.lance/_versions" for name in ("photos", "sentences")
         ]
-        return tuple(path.stat().st_mtime_ns if path.exists() else 0 for path in places)
+        found = [path.stat().st_mtime_ns if path.exists() else 0 for path in places]
+        # A server's collections have no date here: what is remembered of them is so for a while.
+        remote = self.index.head.engine != "lance"
+        return (*found, int(time.monotonic() // REMOTE)) if remote else tuple(found)
 
     def see(self) -> None:
         """See what has been written since."""
@@ -122,7 +127,7 @@ class Library:
         started = time.perf_counter()
         query = read_picture(self.index, io.BytesIO(data), max_pixels=max_pixels)
         handle = secrets.token_urlsafe(12)
-        self._queries.put(("picture", handle), query)
+        self._pictures.put(handle, query)
         sentences = self._sentences(query)
         self.metrics.step("picture", time.perf_counter() - started)
         return handle, sentences
@@ -156,15 +161,18 @@ class Library:
         return Begun(begun.query, block)
 
     def _query(self, wanted: Wanted) -> Query:
-        key = (wanted.kind, wanted.value)
-        query = self._queries.get(key) if wanted.kind != "like" else None
-        if query is None:
-            if wanted.kind == "picture":
+        if wanted.kind == "like":
+            return read_photograph(self.index, self.entry(int(wanted.value)).uid)
+        text = str(wanted.value)
+        if wanted.kind == "picture":
+            picture = self._pictures.get(text)
+            if picture is None:
                 raise RequestError(410, "this picture is no longer known here; send it again")
-            if wanted.kind == "like":
-                return read_photograph(self.index, self.entry(int(wanted.value)).uid)
-            query = read_sentence(self.index, str(wanted.value))
-            self._queries.put(key, query)
+            return picture
+        query = self._queries.get(text)
+        if query is None:
+            query = read_sentence(self.index, text)
+            self._queries.put(text, query)
         return query
 
     def hits(self, uids: Uids, scores: Vectors, first: int) -> tuple[Hit, ...]:

@@ -84,6 +84,8 @@ def in_words(errors: Sequence[Any]) -> str:
     said = str(first["msg"])
     if first.get("type") == "json_invalid":
         return "the body is not JSON"
+    if first.get("type") == "model_attributes_type" and not where:
+        return "the body is not an object of JSON, or its Content-Type does not say so"
     said = said[:1].lower() + said[1:]
     return f"{where}: {said}" if where else said
 

@@ -98,13 +98,9 @@ async function run(file = null) {
   try {
     if (!kind() && !file) await browse(0, mine.signal);
     else {
-      let first = true;
-      const lines = search(file ? limited(filters()) : limited(query()), { picture: file, signal: mine.signal });
-      for await (const answer of lines) {
-        if (first && answer.stage !== "ranked") grid.clear();
-        first = false;
-        show(answer);
-      }
+      const params = limited(file ? filters() : query());
+      const lines = search(params, { picture: file, signal: mine.signal });
+      for await (const answer of lines) show(answer);
     }
   } catch (error) {
     if (error.name === "AbortError") return;

@@ -150,6 +150,8 @@ export class PhotoView {
         chip.append(dot);
       }
       chip.append(word.word.replace(/^##/, ""));
+      const { attribute, noun } = this.stage.regions[word.strongest];
+      if (noun) chip.title = `Looked most at: ${attribute} ${noun}`;
       this.#pointed(chip, () => this.#word(n), () => this.#rest());
       chip.onclick = () => {
         this.pinned = this.pinned?.word === n ? null : { word: n };
