@@ -32,6 +32,7 @@ def test_a_folder_is_added_and_found_while_it_is_added(tmp_path, monkeypatch):
     folder = str(tmp_path / "more")
     monkeypatch.setattr(adding, "COMMIT", 1)
     monkeypatch.setattr(adding, "GROUP", 2)
+    monkeypatch.setattr(adding, "default_batch", lambda device: 0)  # groups are not larger
     seen = []
     step = jobs.Indexing._step
 
@@ -117,6 +118,7 @@ def test_stopping_ends_the_work_and_keeps_what_was_done(tmp_path, monkeypatch):
         search_parts.make_photo(tmp_path / "more" / f"{number}.png", number)
     monkeypatch.setattr(adding, "COMMIT", 1)
     monkeypatch.setattr(adding, "GROUP", 2)
+    monkeypatch.setattr(adding, "default_batch", lambda device: 0)  # groups are not larger
     indexing = jobs.Indexing(index, [tmp_path / "more"])
     step = jobs.Indexing._step
 

@@ -61,14 +61,14 @@ def run(args: argparse.Namespace) -> int:
         folders=tuple(map(Path, args.add)),
         rate=args.rate,
     )
-    bound = bind(args.host, args.port)  # before anything is loaded
     from crossgaze.models.pretrained import load_answerer
     from crossgaze.search.index import Index
 
-    asker = Asker(load_answerer(args.answerer)) if args.answerer else None
-    with bound, Index.open(args.index, embedder=args.embedder, reranker=args.reranker) as index:
-        app = create_app(index, config, asker=asker)
-        say(f"{len(index):,} photographs at {address_of(bound, args.host)} (stop with Ctrl-C)")
-        serve(app, bound)
+    with bind(args.host, args.port) as bound:  # before anything is loaded
+        asker = Asker(load_answerer(args.answerer)) if args.answerer else None
+        with Index.open(args.index, embedder=args.embedder, reranker=args.reranker) as index:
+            app = create_app(index, config, asker=asker)
+            say(f"{len(index):,} photographs at {address_of(bound, args.host)} (stop with Ctrl-C)")
+            serve(app, bound)
     say("stopped")
     return 0

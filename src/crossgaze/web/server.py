@@ -26,6 +26,7 @@ def bind(host: str, port: int) -> socket.socket:
         host: a name or an address.
         port: 0 for one that is free.
     """
+    made = None
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, protocol, _, address = found[0]
@@ -33,6 +34,8 @@ def bind(host: str, port: int) -> socket.socket:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind(address)
     except (OSError, OverflowError) as error:
+        if made is not None:
+            made.close()
         why = getattr(error, "strerror", None) or str(error)
         raise InputError(f"{host}:{port}: cannot be listened at ({why}); try --port 0") from None
     return made
