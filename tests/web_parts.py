@@ -1,5 +1,7 @@
 """A small library behind the service, and a client of it."""
 
+import threading
+import time
 from contextlib import contextmanager
 
 import search_parts
@@ -40,3 +42,23 @@ def client_of(index, asker=None, host="127.0.0.1", **settings):
     address = f"http://{host}"
     with TestClient(app, base_url=address, raise_server_exceptions=False) as client:
         yield client
+
+
+@contextmanager
+def running(app):
+    """Serve an app on loopback in a thread of this process; give its address."""
+    import uvicorn
+
+    from crossgaze.web.server import address_of, bind
+
+    with bind("127.0.0.1", 0) as bound:
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="on"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
+        thread.start()
+        while not server.started:
+            time.sleep(0.01)
+        try:
+            yield address_of(bound, "127.0.0.1")
+        finally:
+            server.should_exit = True
+            thread.join()
