@@ -68,6 +68,7 @@ def run(args: argparse.Namespace) -> int:
         asker = Asker(load_answerer(args.answerer)) if args.answerer else None
         with Index.open(args.index, embedder=args.embedder, reranker=args.reranker) as index:
             app = create_app(index, config, asker=asker)
+            bound.listen()  # whoever reads the next line may come at once
             say(f"{len(index):,} photographs at {address_of(bound, args.host)} (stop with Ctrl-C)")
             serve(app, bound)
     say("stopped")

@@ -20,7 +20,7 @@ TEXT: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Metrics"}
 }
 EVENTS: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "Jobs"}
+    200: {"content": {"text/event-stream": {}}, "description": "Events whose data is a Job"}
 }
 
 
