@@ -24,6 +24,8 @@ from crossgaze.vision.settings import ExtractConfig
 
 OUT = Path(__file__).parents[1] / "docs" / "pictures"
 CHROMIUM = "/usr/bin/chromium"
+# What README and docs/serve.md show; --all takes the others, too.
+SHOWN = ("page-light-search", "page-dark-word", "page-light-ask", "page-phone-word")
 SENTENCES = (
     "a woman in an orange suit smiles in front of a flag",
     "a cat looks into the camera",
@@ -92,7 +94,12 @@ def open_photo(page, place):
     settled(page)
 
 
-def take(address, out, args):
+def shoot(page, name, args):
+    if args.all or name in SHOWN:
+        page.screenshot(path=args.out / f"{name}.jpg", type="jpeg", quality=88)
+
+
+def take(address, args):
     from playwright.sync_api import sync_playwright
 
     shots = {
@@ -114,15 +121,15 @@ def take(address, out, args):
             page.goto(address)
             page.wait_for_selector("#results .tile")
             settled(page)
-            page.screenshot(path=out / f"{name}-all.jpg", type="jpeg", quality=88)
+            shoot(page, f"{name}-all", args)
             search(page, args.sentence)
-            page.screenshot(path=out / f"{name}-search.jpg", type="jpeg", quality=88)
+            shoot(page, f"{name}-search", args)
             open_photo(page, args.place)
-            page.screenshot(path=out / f"{name}-photo.jpg", type="jpeg", quality=88)
+            shoot(page, f"{name}-photo", args)
             chip = page.locator("#chips button", has_text=args.word).first
             chip.click() if phone else chip.hover()
             page.wait_for_timeout(400)
-            page.screenshot(path=out / f"{name}-word.jpg", type="jpeg", quality=88)
+            shoot(page, f"{name}-word", args)
             if args.answerer:
                 page.locator("#question").fill(args.question)
                 page.keyboard.press("Enter")
@@ -131,7 +138,7 @@ def take(address, out, args):
                 settled(page)
                 page.locator("#steps .step").last.click()
                 page.wait_for_timeout(400)
-                page.screenshot(path=out / f"{name}-ask.jpg", type="jpeg", quality=88)
+                shoot(page, f"{name}-ask", args)
             context.close()
         browser.close()
 
@@ -147,6 +154,7 @@ def main():
     parser.add_argument("--word", default="woman", help="the word that is pointed at")
     parser.add_argument("--place", type=int, default=0, help="which of the results is opened")
     parser.add_argument("--question", default="what is behind the woman?")
+    parser.add_argument("--all", action="store_true", help="also what the pages do not show")
     parser.add_argument("--chromium", default=CHROMIUM)
     parser.add_argument("--out", default=OUT, type=Path)
     args = parser.parse_args()
@@ -158,7 +166,7 @@ def main():
             Path(folder), args.embedder, args.reranker, whole=args.whole
         )
         with serving(index, args.answerer) as address:
-            take(address, args.out, args)
+            take(address, args)
     print(f"written to {args.out}")
 
 
