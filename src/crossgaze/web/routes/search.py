@@ -8,12 +8,13 @@ wrong after the first line is a line `{"error": ...}`.
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import JSONResponse, Response, StreamingResponse
+from fastapi.responses import Response, StreamingResponse
 
 from crossgaze.search.ranking import CANDIDATES, LONGEST
 from crossgaze.web.lanes import Place
@@ -118,20 +119,17 @@ async def _answer(
     place = service.models.enter()
     try:
         # Before the first line: what is wrong with the query still gets a status of its own.
-        begun = await service.models.step(service.library.begin, wanted, offset)
-        if not stream:
-            while not begun.block.done:
-                begun = await service.models.step(service.library.go_on, wanted, begun)
-            answer = await service.models.step(page.show, begun)
-            return Response(answer.model_dump_json(), media_type="application/json")
+        begun, answer = await service.models.step(page.begin)
+        while not stream and not begun.block.done:
+            begun, answer = await service.models.step(page.go_on, begun)
     except BaseException:
         place.leave()
         raise
-    finally:
-        if not stream:
-            place.leave()
+    if not stream:
+        place.leave()
+        return Response(answer.model_dump_json(), media_type="application/json")
     lines: asyncio.Queue[str | None] = asyncio.Queue()
-    service.background(page.rank(begun, place, lines))
+    service.background(page.rank(begun, answer, place, lines))
     return StreamingResponse(_given(lines), media_type=LINES)
 
 
@@ -155,23 +153,35 @@ class _Page:
         self.offset, self.limit, self.sentences = offset, limit, sentences
         self._started = time.perf_counter()
 
-    async def rank(self, begun: Begun, place: Place, lines: asyncio.Queue[str | None]) -> None:
+    async def rank(
+        self, begun: Begun, answer: SearchAnswer, place: Place, lines: asyncio.Queue[str | None]
+    ) -> None:
         """Put lines into a queue until the order is exact; the place is given back then."""
-        models, library = self.service.models, self.service.library
         try:
             with place:
-                lines.put_nowait((await models.step(self.show, begun)).model_dump_json())
+                lines.put_nowait(answer.model_dump_json())
                 last = time.perf_counter()
                 while not begun.block.done:
-                    begun = await models.step(library.go_on, self.wanted, begun)
+                    begun, answer = await self.service.models.step(self.go_on, begun)
                     if begun.block.done or time.perf_counter() - last > APART:
-                        lines.put_nowait((await models.step(self.show, begun)).model_dump_json())
+                        lines.put_nowait(answer.model_dump_json())
                         last = time.perf_counter()
         except Exception as error:  # noqa: BLE001 (the status has been sent; words have not)
-            body: Any = JSONResponse({"error": explain(error)[1]}).body
-            lines.put_nowait(bytes(body).decode())
+            lines.put_nowait(json.dumps({"error": explain(error)[1]}))
         finally:
             lines.put_nowait(None)
+
+    # One step each, with what it shows: every step waits for its turn in the lane.
+
+    def begin(self) -> tuple[Begun, SearchAnswer]:
+        """Return the candidates."""
+        begun = self.service.library.begin(self.wanted, self.offset)
+        return begun, self.show(begun)
+
+    def go_on(self, begun: Begun) -> tuple[Begun, SearchAnswer]:
+        """Return the candidates with some more of them in the exact order."""
+        begun = self.service.library.go_on(self.wanted, begun)
+        return begun, self.show(begun)
 
     def show(self, begun: Begun) -> SearchAnswer:
         """Return the page as far as it is ranked."""
