@@ -104,6 +104,9 @@ def test_python_code_runs(page, data):
     if page.name == "search.md":
         assert names["report"].added == len(names["again"]) == len(names["like"].hits) == 1
         assert [look.word for look in names["looks"]][1:-1] == ["a", "red", "dog"]
+    if page.name == "serve.md":
+        assert len(names["index"]) == 1
+        assert "/search" in names["app"].openapi()["paths"]
     if page.name == "questions.md":
         assert len(names["reply"].answers) == 3
         assert names["found"].attention.regions.shape == (2, 2, 36)
@@ -186,6 +189,7 @@ def test_the_pages_show_code_at_all():
         "regions.md",
         "scoring.md",
         "search.md",
+        "serve.md",
         "training.md",
     }
 

@@ -35,6 +35,7 @@ VERBS = {
     "evaluate": "measure a model: recall, attention, intervals, beside the papers' numbers",
     "index": "make an index of photographs to search, and keep it up to date",
     "search": "find photographs by a sentence, or those like a picture",
+    "serve": "search in a web page, and over HTTP",
     "ask": "ask a question about a photograph",
     "explain": "see which words looked at which regions, and what an evaluation found",
     "demo": "try it on photographs that come with Python packages",

@@ -1,0 +1,75 @@
+"""Serve an index: a page to search it with, and the same over HTTP.
+
+Only this machine can reach it unless --host says otherwise, and then a token is wanted: in
+CROSSGAZE_TOKEN, or as --token (which others on this machine can see).
+
+Examples:
+  crossgaze serve index/
+  crossgaze serve index/ --answerer my-rdan/ --port 8080
+  crossgaze serve index/ --add photos/ --add holidays/
+  crossgaze serve index/ --host 0.0.0.0 --token 0123456789abcdef0123456789abcdef
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from crossgaze.cli.output import say
+from crossgaze.errors import InputError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the verb's arguments."""
+    parser.add_argument("index", metavar="INDEX", help="an index's folder, or its Milvus URL")
+    parser.add_argument("--host", metavar="NAME", default="127.0.0.1", help="default 127.0.0.1")
+    parser.add_argument(
+        "--port", metavar="N", type=int, default=8000, help="default 8000; 0 for a free one"
+    )
+    parser.add_argument("--token", metavar="TEXT", help="what clients must show")
+    parser.add_argument(
+        "--add",
+        metavar="FOLDER",
+        action="append",
+        default=[],
+        help="a folder that the page may add to the index (again: another)",
+    )
+    parser.add_argument("--answerer", metavar="MODEL", help="answers questions (r-DAN)")
+    parser.add_argument("--embedder", metavar="MODEL", help="where the index's model is now")
+    parser.add_argument("--reranker", metavar="MODEL", help="likewise")
+    parser.add_argument(
+        "--rate",
+        metavar="N",
+        type=float,
+        help="requests a second from one address (default: any from this machine, else 20)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until stopped."""
+    if not 0 <= args.port <= 65535:
+        raise InputError(f"--port: got {args.port}, wanted 0 to 65535")
+    from crossgaze.web.app import create_app
+    from crossgaze.web.asker import Asker
+    from crossgaze.web.server import address_of, bind, serve
+    from crossgaze.web.settings import ServeConfig
+
+    config = ServeConfig(
+        host=args.host,
+        token=args.token or os.environ.get("CROSSGAZE_TOKEN") or None,
+        folders=tuple(map(Path, args.add)),
+        rate=args.rate,
+    )
+    from crossgaze.models.pretrained import load_answerer
+    from crossgaze.search.index import Index
+
+    with bind(args.host, args.port) as bound:  # before anything is loaded
+        asker = Asker(load_answerer(args.answerer)) if args.answerer else None
+        with Index.open(args.index, embedder=args.embedder, reranker=args.reranker) as index:
+            app = create_app(index, config, asker=asker)
+            bound.listen()  # whoever reads the next line may come at once
+            say(f"{len(index):,} photographs at {address_of(bound, args.host)} (stop with Ctrl-C)")
+            serve(app, bound)
+    say("stopped")
+    return 0

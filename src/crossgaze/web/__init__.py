@@ -1,0 +1,1 @@
+"""The service: an index behind HTTP, and the page that people use."""

@@ -1,0 +1,104 @@
+"""Who may come in: the right host, no other site's page, and where it is wanted, the token."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from http.cookies import CookieError, SimpleCookie
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from crossgaze.web.problems import refuse
+from crossgaze.web.settings import LOOPBACK, ServeConfig
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+COOKIE = "crossgaze"
+OPEN = ("/", "/health", "/login")  # beside /static/: nothing there says anything of a photograph
+SAFE = ("GET", "HEAD", "OPTIONS")
+
+
+def session_of(token: str) -> str:
+    """Return what the page's cookie holds: of the token, yet not the token."""
+    return hmac.new(token.encode(), b"crossgaze session", hashlib.sha256).hexdigest()
+
+
+def same(one: str, other: str) -> bool:
+    """Compare two texts in a time that tells nothing."""
+    return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode("utf-8", "replace"))
+
+
+class Guard:
+    """Refuses requests before anything looks at them.
+
+    Against DNS rebinding: on a loopback address, Host must be this machine's name. Against other
+    sites' pages: what a browser says of a request's origin must be this page's own.
+
+    Args:
+        app: what is guarded.
+        config: the service's settings.
+    """
+
+    def __init__(self, app: ASGIApp, config: ServeConfig) -> None:
+        self.app, self.config = app, config
+        self._hosts = {*LOOPBACK, config.host.lower()} if config.is_local else None
+        self._session = session_of(config.token) if config.token is not None else ""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through or answer it."""
+        if scope["type"] == "http":
+            headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]}
+            wrong = self._wrong(scope, headers)
+            if wrong is not None:
+                status, words = wrong
+                more = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
+                await refuse(send, status, words, more)
+                return
+        await self.app(scope, receive, send)
+
+    def _wrong(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
+        host = headers.get("host", "")
+        if self._hosts is not None and _name(host) not in self._hosts:
+            return 421, f"this server is not called {host!r}; open it by its own address"
+        site = headers.get("sec-fetch-site", "none")
+        safe = scope["method"] in SAFE
+        arriving = safe and scope["path"] == "/" and headers.get("sec-fetch-mode") == "navigate"
+        if site not in ("none", "same-origin") and not arriving:
+            return 403, "another site's page may not use this server"
+        origin = headers.get("origin")
+        if not safe and origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+            return 403, "another site's page may not use this server"
+        if not self._is_known(scope["path"], headers):
+            return 401, "this server wants its token"
+        return None
+
+    def _is_known(self, path: str, headers: dict[str, str]) -> bool:
+        token = self.config.token
+        if token is None or path in OPEN or path.startswith("/static/"):
+            return True
+        scheme, _, shown = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and same(shown.strip(), token):
+            return True
+        return same(_cookie(headers.get("cookie", "")), self._session)
+
+
+def _name(host: str) -> str:
+    """Return a Host header's name without its port.
+
+    Example:
+        >>> _name("127.0.0.1:8000"), _name("[::1]:8000"), _name("Localhost")
+        ('127.0.0.1', '::1', 'localhost')
+    """
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _cookie(header: str) -> str:
+    try:
+        found = SimpleCookie(header).get(COOKIE)
+    except CookieError:
+        return ""
+    return "" if found is None else found.value

@@ -1,0 +1,62 @@
+"""Running the service: a socket, uvicorn, and an end when one is asked for."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+from crossgaze.errors import InputError, MissingExtraError
+
+try:
+    import uvicorn
+except ImportError:
+    raise MissingExtraError("the service", "uvicorn", "serve") from None
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+CONNECTIONS = 512  # at a time; more are turned away before anything is read of them
+PATIENCE = 3  # seconds that answers under way have when the service is stopped
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Take an address.
+
+    Args:
+        host: a name or an address.
+        port: 0 for one that is free.
+    """
+    made = None
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = found[0]
+        made = socket.socket(family, kind, protocol)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(address)
+    except (OSError, OverflowError) as error:
+        if made is not None:
+            made.close()
+        why = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"{host}:{port}: cannot be listened at ({why}); try --port 0") from None
+    return made
+
+
+def address_of(bound: socket.socket, host: str) -> str:
+    """Return the URL to open."""
+    port = bound.getsockname()[1]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+
+
+def serve(app: FastAPI, bound: socket.socket) -> None:
+    """Serve until SIGINT or SIGTERM."""
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=CONNECTIONS,
+        timeout_graceful_shutdown=PATIENCE,
+        lifespan="on",
+    )
+    uvicorn.Server(config).run(sockets=[bound])

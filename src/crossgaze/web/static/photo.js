@@ -1,0 +1,281 @@
+// A photograph, opened: words and regions, best sentences, questions.
+
+import { $, bytes, make, roving, tint } from "./dom.js";
+import { get, post, thumbnail } from "./api.js";
+import { Stage, tone } from "./stage.js";
+import { paint } from "./veil.js";
+
+// Words that say little by where they look; they are outlined only when pointed at.
+const SMALL = new Set(("a an the of in on at by to and or with is are be for from it its his her " +
+  "their as this that").split(" "));
+const SHOWN = 3;
+
+export class PhotoView {
+  constructor({ onClose, onStep, onTrouble, linkLike }) {
+    this.dialog = $("photo");
+    this.linkLike = linkLike;
+    this.onTrouble = onTrouble;
+    this.words = [];
+    this.pinned = null;
+    this.stage = new Stage({ onRegion: (region, how) => this.#region(region, how) });
+    this.settleChips = roving($("chips"));
+    this.settleRegions = roving($("region-list"));
+    $("photo-close").onclick = () => this.dialog.close();
+    $("photo-back").onclick = () => onStep(-1);
+    $("photo-next").onclick = () => onStep(1);
+    this.dialog.addEventListener("close", onClose);
+    this.dialog.addEventListener("keydown", (event) => {
+      const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      if (step && !event.target.closest("input")) onStep(step);
+    });
+    $("look").onsubmit = (event) => {
+      event.preventDefault();
+      this.#look($("look-words").value.trim());
+    };
+    $("ask").onsubmit = (event) => {
+      event.preventDefault();
+      this.#ask($("question").value.trim());
+    };
+  }
+
+  /** Open a photograph; neighbours says whether there is one before and one behind. */
+  async open(id, { sentence, neighbours, card, asks }) {
+    this.id = id;
+    this.pinned = null;
+    this.words = [];
+    $("chips").replaceChildren();
+    $("regions").hidden = true;
+    $("regions").open = false;
+    for (const part of ["look-said", "ask-said", "photo-facts", "photo-path"]) $(part).textContent = "";
+    for (const part of ["best-list", "answers", "steps"]) $(part).replaceChildren();
+    $("best").hidden = true;
+    $("asking").hidden = !asks;
+    $("look-words").value = sentence;
+    [$("photo-back").disabled, $("photo-next").disabled] = neighbours.map((there) => !there);
+    if (card) this.#show(card);
+    if (!this.dialog.open) this.dialog.showModal();
+    try {
+      const photo = await get(`/images/${id}`);
+      if (this.id !== id) return;
+      if (!card) this.#show(photo);
+      this.#facts(photo);
+      if (sentence) await this.#look(sentence);
+      const sentences = await get(`/images/${id}/sentences`);
+      if (this.id === id) this.#sentences(sentences);
+    } catch (error) {
+      if (this.id === id) this.#wrong(error, $("look-said"));
+    }
+  }
+
+  close() {
+    this.id = null;
+    if (this.dialog.open) this.dialog.close();
+  }
+
+  #wrong(error, place) {
+    if (error.status === 401) this.onTrouble(error);
+    else place.textContent = error.message;
+  }
+
+  #show(photo) {
+    $("photo-name").textContent = photo.name;
+    $("photo-file").href = `/images/${photo.id}/file`;
+    $("photo-like").href = this.linkLike(photo.id);
+    this.photo = photo;
+    this.stage.show(photo);
+  }
+
+  #facts(photo) {
+    const day = new Date(photo.taken);
+    const facts = [`${photo.width} × ${photo.height}`, bytes(photo.bytes),
+      day.toLocaleDateString("en-GB", { dateStyle: "long", timeZone: "UTC" }), ...photo.tags];
+    $("photo-facts").textContent = facts.join(" · ");
+    $("photo-path").textContent = photo.path;
+    this.#regions(photo.regions);
+  }
+
+  #regions(regions) {
+    this.stage.regions = regions;
+    $("regions").hidden = !regions.length;
+    $("regions").querySelector("summary").textContent = `${regions.length} regions`;
+    $("region-list").replaceChildren(...regions.map((region, n) => {
+      const name = `${region.attribute} ${region.noun}`.trim() || `region ${n + 1}`;
+      const chip = make("button", { type: "button" }, name);
+      this.#pointed(chip, () => this.#region(n, "hover"), () => this.#region(-1, "hover"));
+      chip.onclick = () => this.#region(n, "tap");
+      return chip;
+    }));
+    this.settleRegions();
+  }
+
+  // Words and regions ---------------------------------------------------------------------------
+
+  async #look(sentence) {
+    const id = this.id, said = $("look-said");
+    if (!sentence) return;
+    $("look-words").value = sentence;
+    said.textContent = "Looking …";
+    try {
+      const found = await get(`/explain?${new URLSearchParams({ id, q: sentence })}`);
+      if (this.id !== id) return;
+      this.#regions(found.regions);
+      this.words = found.words;
+      this.pinned = null;
+      const told = found.score === null
+        ? "This index has no re-ranker, so no word is compared with regions."
+        : `Score ${found.score.toFixed(3)}. Point at a word, or at the photograph.`;
+      said.textContent = told;
+      this.#chips();
+      this.#rest();
+    } catch (error) {
+      if (this.id === id) this.#wrong(error, said);
+    }
+  }
+
+  #chips() {
+    // At rest, the words that looked most decidedly somewhere are outlined, each region once.
+    const order = this.words.map((_, n) => n).filter((n) => !SMALL.has(this.words[n].word))
+      .sort((a, b) => Math.max(...this.words[b].weights) - Math.max(...this.words[a].weights));
+    const taken = new Set();
+    this.shown = order.filter((n) => {
+      const region = this.words[n].strongest;
+      return taken.size < SHOWN && !taken.has(region) && taken.add(region);
+    });
+    $("chips").replaceChildren(...this.words.map((word, n) => {
+      const chip = make("button", { type: "button", "aria-pressed": "false" });
+      const place = this.shown.indexOf(n);
+      if (place >= 0) {
+        const dot = make("i");
+        dot.style.setProperty("--tone", tone(place));
+        chip.append(dot);
+      }
+      chip.append(word.word.replace(/^##/, ""));
+      const { attribute, noun } = this.stage.regions[word.strongest];
+      if (noun) chip.title = `Looked most at: ${attribute} ${noun}`;
+      this.#pointed(chip, () => this.#word(n), () => this.#rest());
+      chip.onclick = () => {
+        this.pinned = this.pinned?.word === n ? null : { word: n };
+        this.#rest();
+      };
+      return chip;
+    }));
+    this.settleChips();
+  }
+
+  #pointed(chip, enter, leave) {
+    chip.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && enter());
+    chip.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && leave());
+    chip.addEventListener("focus", () => chip.matches(":focus-visible") && enter());
+    chip.addEventListener("blur", leave);
+  }
+
+  /** Show what is pinned, or the outlines at rest. */
+  #rest() {
+    const chips = [...$("chips").children];
+    chips.forEach((chip, n) => {
+      chip.setAttribute("aria-pressed", String(this.pinned?.word === n));
+      tint(chip, 0);
+    });
+    for (const chip of $("region-list").children) chip.classList.remove("on");
+    if (this.pinned?.step) this.pinned.step();
+    else if (this.pinned?.word !== undefined) this.#word(this.pinned.word);
+    else if (this.pinned?.region !== undefined) this.#light(this.pinned.region);
+    else {
+      this.stage.plain();
+      this.stage.outline((this.words.length ? this.shown : []).map((n, place) => ({
+        box: this.stage.regions[this.words[n].strongest].box,
+        label: this.words[n].word, tone: tone(place),
+      })));
+    }
+  }
+
+  #word(n) {
+    const { word, weights, strongest } = this.words[n];
+    const boxes = this.stage.regions.map((region) => region.box);
+    this.stage.light(boxes, weights, [{ region: strongest, label: word }]);
+    [...$("chips").children].forEach((chip, other) => tint(chip, other === n ? 1 : 0));
+  }
+
+  #region(region, how) {
+    if (how === "tap") {
+      this.pinned = region < 0 || this.pinned?.region === region ? null : { region };
+      this.#rest();
+    } else if (region < 0) this.#rest();
+    else this.#light(region);
+  }
+
+  /** A region is outlined, and words are tinted by how much of their look went there. */
+  #light(region) {
+    const { box, noun, attribute } = this.stage.regions[region];
+    const label = `${attribute} ${noun}`.trim();
+    this.stage.light([box], [1], [{ region: 0, label }]);
+    [...$("chips").children].forEach((chip, n) => {
+      const { weights } = this.words[n];
+      tint(chip, weights[region] / Math.max(...weights, 1e-12));
+    });
+    [...$("region-list").children].forEach((chip, n) => chip.classList.toggle("on", n === region));
+  }
+
+  // Sentences and questions ----------------------------------------------------------------------
+
+  #sentences(sentences) {
+    $("best").hidden = !sentences.length;
+    $("best-list").replaceChildren(...sentences.map(({ text, score }) => {
+      const button = make("button", { type: "button", className: "said", title: "Look for its words" },
+        make("span", {}, text), make("small", {}, score.toFixed(3)));
+      button.onclick = () => this.#look(text);
+      return make("li", {}, button);
+    }));
+  }
+
+  async #ask(question) {
+    const id = this.id, said = $("ask-said");
+    if (!question) return;
+    said.textContent = "Looking and thinking …";
+    $("answers").replaceChildren();
+    $("steps").replaceChildren();
+    try {
+      const reply = await post("/ask", { id, question });
+      if (this.id !== id) return;
+      said.textContent = reply.unknown.length
+        ? `Words that the model does not know: ${reply.unknown.join(", ")}.` : "";
+      $("answers").replaceChildren(...reply.answers.map(({ answer, probability }) => {
+        const bar = make("i");
+        bar.style.width = `${100 * probability}%`;
+        return make("li", {}, make("b", {}, answer), make("span", { className: "bar" }, bar),
+          make("small", {}, `${(100 * probability).toFixed(1)} %`));
+      }));
+      $("steps").replaceChildren(...reply.steps.map((step, n) => this.#step(reply, step, n)));
+    } catch (error) {
+      if (this.id === id) this.#wrong(error, said);
+    }
+  }
+
+  #step(reply, step, n) {
+    const canvas = make("canvas", { className: "veil on", "aria-hidden": "true" });
+    const mini = make("span", { className: "mini" },
+      make("img", { src: thumbnail(this.photo, 480), alt: "" }), canvas);
+    mini.style.setProperty("--ratio", this.stage.ratio.toFixed(4));
+    if (step.regions.length) paint(canvas, reply.boxes, step.regions, this.stage.ratio);
+    const most = Math.max(...step.words, 1e-12);
+    const read = reply.words.map((word, place) => {
+      const item = make("span", {}, word.replace(/^<(start|end)>$/, "·"));
+      if (step.words.length) tint(item, step.words[place] / most);
+      return item;
+    });
+    const button = make("button", { type: "button", className: "step",
+      "aria-label": `What step ${n + 1} looked at, on the photograph` },
+      make("em", {}, `Step ${n + 1}`), mini, make("span", { className: "read" }, ...read));
+    const light = () => {
+      if (!step.regions.length) return;
+      const strongest = step.regions.indexOf(Math.max(...step.regions));
+      this.stage.light(reply.boxes, step.regions, [{ region: strongest, label: `step ${n + 1}` }]);
+    };
+    this.#pointed(button, light, () => this.#rest());
+    button.onclick = () => {
+      this.pinned = this.pinned?.number === n ? null : { step: light, number: n };
+      this.#rest();
+    };
+    return button;
+  }
+}

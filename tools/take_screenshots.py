@@ -1,0 +1,174 @@
+"""Pictures of the page for README and docs, from a real run over photographs that PyPI ships.
+
+    python tools/take_screenshots.py --embedder VSRN --reranker SCAN --answerer R-DAN
+
+Makes an index of the demonstration's photographs in a temporary folder, starts `crossgaze serve` on
+it, and photographs the page with Debian's chromium: light, dark and on a phone, into docs/pictures.
+The models must take the regions that `--whole`, `--detector` say. `--index` takes an index that is
+there already; then its photographs had better be free to show.
+"""
+
+import argparse
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+from crossgaze.demo import build_gallery
+from crossgaze.search.index import Index
+from crossgaze.vision.settings import ExtractConfig
+
+OUT = Path(__file__).parents[1] / "docs" / "pictures"
+CHROMIUM = "/usr/bin/chromium"
+# What README and docs/serve.md show; --all takes the others, too.
+SHOWN = ("page-light-search", "page-dark-word", "page-light-ask", "page-phone-word")
+SENTENCES = (
+    "a woman in an orange suit smiles in front of a flag",
+    "a cat looks into the camera",
+    "a cup of coffee with a spoon on a wooden table",
+    "a rocket stands on its launch pad under a blue sky",
+    "a motorcycle stands in a garage",
+    "a man with a camera stands on the grass",
+    "a red flower in front of green leaves",
+    "a large building with a roof by the water",
+    "an officer in uniform",
+)
+
+
+def make_index(folder, embedder, reranker, *, whole):
+    build_gallery(folder / "photos")
+    (folder / "sentences.txt").write_text("\n".join(SENTENCES) + "\n")
+    config = ExtractConfig(whole=whole)
+    index = Index.create(folder / "index", embedder=embedder, reranker=reranker, detector=config)
+    with index:
+        index.add(folder / "photos")
+        index.add_sentences(folder / "sentences.txt")
+    return folder / "index"
+
+
+@contextlib.contextmanager
+def serving(index, answerer, *more):
+    """Run `crossgaze serve` and give its address."""
+    command = [sys.executable, "-m", "crossgaze", "serve", str(index), "--port", "0", *more]
+    command += ["--answerer", str(answerer)] if answerer else []
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
+    ) as process:
+        try:
+            said = process.stdout.readline()
+            if " at http" not in said:
+                raise SystemExit(f"crossgaze serve did not start: {said}")
+            address = said.split(" at ")[1].split()[0]
+            while True:
+                with contextlib.suppress(OSError), urllib.request.urlopen(address + "health"):
+                    break
+                time.sleep(0.1)
+            yield address
+        finally:
+            process.terminate()
+
+
+def settled(page):
+    """Wait until every picture in sight is there."""
+    page.wait_for_function(
+        "() => [...document.images].every((one) => one.complete || one.loading === 'lazy')"
+    )
+    page.wait_for_timeout(500)
+
+
+def search(page, sentence):
+    page.get_by_role("searchbox").fill(sentence)
+    page.keyboard.press("Enter")
+    page.wait_for_selector('#results[data-stage="ranked"] .scored')
+    page.wait_for_function("document.querySelector('#status').textContent.startsWith('Best')")
+    settled(page)
+
+
+def open_photo(page, place):
+    page.locator("#results .tile").nth(place).click()
+    page.wait_for_selector("#chips button")
+    settled(page)
+
+
+def shoot(page, name, args):
+    if args.all or name in SHOWN:
+        page.screenshot(path=args.out / f"{name}.jpg", type="jpeg", quality=88)
+
+
+def take(address, args):
+    from playwright.sync_api import sync_playwright
+
+    shots = {
+        "page-light": ("light", 1280, 860),
+        "page-dark": ("dark", 1280, 860),
+        "page-phone": ("light", 390, 844),
+    }
+    with sync_playwright() as tool:
+        browser = tool.chromium.launch(executable_path=args.chromium)
+        for name, (scheme, width, height) in shots.items():
+            phone = width < 500
+            context = browser.new_context(
+                color_scheme=scheme,
+                viewport={"width": width, "height": height},
+                device_scale_factor=2 if phone else 1,
+                has_touch=phone,
+            )
+            page = context.new_page()
+            page.goto(address)
+            page.wait_for_selector("#results .tile")
+            settled(page)
+            shoot(page, f"{name}-all", args)
+            search(page, args.sentence)
+            shoot(page, f"{name}-search", args)
+            open_photo(page, args.place)
+            shoot(page, f"{name}-photo", args)
+            chip = page.locator("#chips button", has_text=args.word).first
+            chip.click() if phone else chip.hover()
+            page.wait_for_timeout(400)
+            shoot(page, f"{name}-word", args)
+            if args.answerer:
+                page.locator("#question").fill(args.question)
+                page.keyboard.press("Enter")
+                page.wait_for_selector("#steps .step", timeout=120_000)
+                page.locator("#steps").scroll_into_view_if_needed()
+                settled(page)
+                page.locator("#steps .step").last.click()
+                page.wait_for_timeout(400)
+                shoot(page, f"{name}-ask", args)
+            context.close()
+        browser.close()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--embedder", help="gives one vector a photograph")
+    parser.add_argument("--reranker", help="compares regions with words")
+    parser.add_argument("--answerer", help="answers questions")
+    parser.add_argument("--whole", action="store_true", help="the models want the whole image too")
+    parser.add_argument("--index", help="an index that is there already")
+    parser.add_argument("--sentence", default="a woman in an orange suit with a flag")
+    parser.add_argument("--word", default="woman", help="the word that is pointed at")
+    parser.add_argument("--place", type=int, default=0, help="which of the results is opened")
+    parser.add_argument("--question", default="what is behind the woman?")
+    parser.add_argument("--all", action="store_true", help="also what the pages do not show")
+    parser.add_argument("--chromium", default=CHROMIUM)
+    parser.add_argument("--out", default=OUT, type=Path)
+    args = parser.parse_args()
+    if not args.index and not args.embedder:
+        parser.error("wanted --embedder (and --reranker), or --index")
+    args.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        index = args.index or make_index(
+            Path(folder), args.embedder, args.reranker, whole=args.whole
+        )
+        with serving(index, args.answerer) as address:
+            take(address, args)
+    print(f"written to {args.out}")
+
+
+if __name__ == "__main__":
+    main()
