@@ -260,6 +260,7 @@ def test_a_dropped_file_that_is_no_picture_is_refused_in_words(page):
     )
     expect(page.get_by_role("alert").first).to_contain_text("is not an image")
     expect(page.locator("#drop")).to_be_hidden()
+    expect(page.get_by_role("button", name="Try again")).to_be_hidden()
     page.complaints.clear()
 
 

@@ -187,7 +187,9 @@ async function trouble(error, retry = null) {
     return;
   }
   $("problem-words").textContent = error.message;
-  $("problem-again").hidden = !retry;
+  // The same words again would be refused again.
+  const refused = error.status >= 400 && error.status < 500 && ![408, 429].includes(error.status);
+  $("problem-again").hidden = !retry || refused;
   $("problem-again").onclick = () => {
     $("problem").hidden = true;
     retry();
