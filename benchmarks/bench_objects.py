@@ -10,7 +10,9 @@ rounds go to results/bench-objects.json.
 import argparse
 import json
 import platform
+import shlex
 import statistics
+import sys
 import time
 from pathlib import Path
 
@@ -22,6 +24,7 @@ from crossgaze.vision.objects.detector import load_detector
 from crossgaze.vision.objects.roi_align import roi_align
 from crossgaze.vision.objects.selection import blended, choose, evidence
 from crossgaze.vision.photos import read_photo
+from crossgaze.vision.sources.objects import model_stamp
 
 RESULT = Path(__file__).parents[1] / "results" / "bench-objects.json"
 
@@ -101,6 +104,8 @@ def main():
         print(f"batch {batch}:", rows[f"batch {batch}"])
     result = {
         "what": "region model, milliseconds an image, median over rounds",
+        "command": shlex.join(["python", "benchmarks/bench_objects.py", *sys.argv[1:]]),
+        "detector": model_stamp(model),
         "photographs": len(pixels),
         "rounds": args.rounds,
         "threads": torch.get_num_threads(),

@@ -33,3 +33,21 @@ def save_bert(path):
     transformers.BertModel(config, add_pooling_layer=False).save_pretrained(path)
     (path / "vocab.txt").write_text("\n".join(words))
     (path / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer"}')
+
+
+def ready(texts, encoder):
+    rows = [encoder.tokenize(text) for text in texts]
+    lengths = torch.tensor([len(row) for row in rows])
+    ids = torch.full((len(rows), int(lengths.max())), 7)  # the padding is some word
+    for number, row in enumerate(rows):
+        ids[number, : len(row)] = torch.tensor(row)
+    return ids, lengths
+
+
+def count_calls(encoder):
+    """Return a list that grows by the number of captions at each run of BERT."""
+    calls = []
+    encoder.bert.register_forward_pre_hook(
+        lambda module, args, kwargs: calls.append(len(kwargs["input_ids"])), with_kwargs=True
+    )
+    return calls

@@ -11,6 +11,8 @@ from crossgaze.data.text.vocabulary import Vocabulary
 from crossgaze.models.scan import Scan, ScanConfig
 from crossgaze.models.text import TextConfig
 from crossgaze.models.vse import Vse, VseConfig
+from crossgaze.search.index import Index
+from crossgaze.vision.photos import read_photo
 from crossgaze.vision.sources.base import Found
 
 WIDTH, REGIONS = 6, 4
@@ -76,3 +78,24 @@ def make_photo(path, seed):
     cells = rng.integers(0, 256, (2, 2, 3), np.uint8)
     Image.fromarray(np.kron(cells, np.ones((8, 8, 1), np.uint8))).save(path)
     return path
+
+
+def create(world, **more):
+    how = {
+        "embedder": world / "embedder",
+        "reranker": world / "reranker",
+        "source": CellSource(),
+    }
+    return Index.create(world / "index", **how | more)
+
+
+def reopen(world, **more):
+    return Index.open(world / "index", source=CellSource(), **more)
+
+
+def encoded(path, model):
+    """A photograph's regions by the source itself, encoded: nothing of the index in between."""
+    photo = read_photo(path, 8)
+    (found,) = CellSource()([photo], [""], lambda: None)
+    with torch.no_grad():
+        return model.encode_images(torch.from_numpy(found.features)[None])

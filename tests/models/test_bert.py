@@ -12,9 +12,10 @@ import pytest
 import torch
 
 from crossgaze.errors import InputError, MissingExtraError
-from crossgaze.models.bert import MINILM, MINILM_MODULE, BertText, CaptionCache
+from crossgaze.models.bert import MINILM, MINILM_MODULE, BertText
 from crossgaze.models.encoded import real
 from crossgaze.models.text import TextConfig, build_text
+from model_parts import count_calls, ready
 
 transformers = pytest.importorskip("transformers")
 
@@ -61,24 +62,6 @@ def folder(tmp_path_factory):
 @pytest.fixture
 def config(folder):
     return TextConfig(kind="bert", bert=str(folder))
-
-
-def ready(texts, encoder):
-    rows = [encoder.tokenize(text) for text in texts]
-    lengths = torch.tensor([len(row) for row in rows])
-    ids = torch.full((len(rows), int(lengths.max())), 7)  # the padding is some word
-    for number, row in enumerate(rows):
-        ids[number, : len(row)] = torch.tensor(row)
-    return ids, lengths
-
-
-def count_calls(encoder):
-    """Return a list that grows by the number of captions at each run of BERT."""
-    calls = []
-    encoder.bert.register_forward_pre_hook(
-        lambda module, args, kwargs: calls.append(len(kwargs["input_ids"])), with_kwargs=True
-    )
-    return calls
 
 
 # The BERT itself as loops over its equations (Vaswani 2017, Devlin 2019), in NumPy float64.
@@ -231,32 +214,6 @@ def test_a_sentence_is_the_mean_of_its_real_pieces(config):
         assert torch.allclose(row, wanted, atol=1e-6)
 
 
-def test_what_a_frozen_bert_gave_is_kept_on_disk(config, tmp_path):
-    first = BertText(4, config)
-    texts = ["a dog runs", "red", "a cat"]
-    rows = [first.tokenize(text) for text in texts]
-    first.remember(rows, tmp_path / "kept")
-    (path,) = (tmp_path / "kept").iterdir()
-    other = BertText(4, config)
-    calls = count_calls(other)
-    other.remember(rows, tmp_path / "kept")
-    ids, lengths = ready(texts, other)
-    assert torch.equal(other._kept(ids, lengths), first._kept(ids, lengths))
-    assert calls == []
-    other.remember(rows[:2], tmp_path / "kept")  # other captions: another file
-    path.write_bytes(path.read_bytes()[:-5])  # cut short: made again
-    third = BertText(4, config)
-    calls = count_calls(third)
-    third.remember(rows, tmp_path / "kept")
-    assert calls == [3]
-    assert torch.equal(third._kept(ids, lengths), first._kept(ids, lengths))
-    assert len(list((tmp_path / "kept").iterdir())) == 2
-    with torch.no_grad():
-        next(iter(third.bert.parameters())).add_(1.0)  # another BERT: another file
-    third.remember(rows, tmp_path / "kept")
-    assert len(list((tmp_path / "kept").iterdir())) == 3
-
-
 def test_a_free_bert_is_trained_and_saved_with_the_model(config):
     encoder = BertText(4, replace(config, frozen=False)).train()
     assert encoder.bert.training
@@ -374,18 +331,6 @@ def test_copies_and_pickles_start_with_an_empty_cache(config):
         assert torch.equal(twin(*batch), want)
         assert twin.bert is not encoder.bert
     assert len(encoder.cache) == 1
-
-
-def test_caption_cache():
-    cache = CaptionCache(1)
-    one, two = torch.ones(1, 1), torch.zeros(1, 1)
-    cache.put(b"1", one)
-    assert cache.get(b"1") is one
-    cache.put(b"2", two)
-    assert cache.get(b"1") is None
-    assert cache.get(b"2") is two
-    cache.clear()
-    assert len(cache) == 0
 
 
 def test_loading_prints_nothing_and_leaves_transformers_as_it_was(config, capfd):

@@ -12,10 +12,10 @@ Examples:
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from crossgaze.cli.output import add_json, print_json, print_table, say
-from crossgaze.errors import InputError, require_folder
+from crossgaze.errors import InputError
+from crossgaze.explain.saving import require_target
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp")
 
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Ask, print the answers, draw the picture."""
-    out = _require_out(args.out)
+    out = None if args.out is None else require_target(args.out, ENDINGS, "a picture's name")
     if args.top < 1:
         raise InputError(f"top: got {args.top}, wanted 1 or more")
     choices = None
@@ -70,16 +70,3 @@ def run(args: argparse.Namespace) -> int:
     if out is not None:
         say(f"what it looked at: {out}")
     return 0
-
-
-def _require_out(out: str | None) -> Path | None:
-    """Refuse a picture that could not be written before anything is computed."""
-    if out is None:
-        return None
-    path = Path(out)
-    if path.suffix.lower() not in ENDINGS:
-        raise InputError(f"{path}: wanted a picture's name that ends in {', '.join(ENDINGS)}")
-    if path.is_dir():
-        raise InputError(f"{path}: is a folder, wanted a file for the picture")
-    require_folder(path.parent, "a folder for the picture")
-    return path

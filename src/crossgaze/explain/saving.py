@@ -35,11 +35,19 @@ def save(
     draw(seen, view).save(path)
 
 
-def require_target(out: str | Path, endings: Sequence[str] = (*PAGES, *PICTURES)) -> Path:
-    """Return a file name that can be written, or say what is wrong with it."""
+def require_target(
+    out: str | Path, endings: Sequence[str] = (*PAGES, *PICTURES), what: str = "a name"
+) -> Path:
+    """Return a file name that can be written, or say what is wrong with it.
+
+    Args:
+        out: the name.
+        endings: what it may end in.
+        what: is wanted, for people.
+    """
     path = Path(out)
     if path.suffix.lower() not in endings:
-        raise InputError(f"{path}: wanted a name that ends in {', '.join(endings)}")
+        raise InputError(f"{path}: wanted {what} that ends in {', '.join(endings)}")
     if path.is_dir():
         raise InputError(f"{path}: is a folder, wanted a file to write")
     require_folder(path.parent, "a folder to write to")

@@ -1,0 +1,223 @@
+"""What an index refuses, in a line that says what to do, and what it goes on with."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import search_parts
+from crossgaze.errors import FileFormatError, InputError
+from crossgaze.search.index import Index
+from search_parts import create, reopen
+
+pytest.importorskip("lancedb", reason="needs crossgaze[search]")
+QUERY = "a red dog in the snow"
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("", "query: is empty"),
+        ("  ", "query: is empty"),
+        ("?!", "has no word in it"),
+        ("zebra qux", r"knows none of its words \(zebra, qux\)"),
+        ("a " * 2000, "query: has 4,000 characters, 2,000 are the most"),
+        ("a\ud800", "half of a character"),
+    ],
+)
+def test_queries_that_say_nothing_are_refused(world, query, message):
+    index = create(world)
+    index.add(world / "photos" / "00.png")
+    with pytest.raises(InputError, match=message):
+        index.search(query)
+
+
+def test_what_a_user_should_be_told(world):
+    index = create(world)
+    with pytest.raises(InputError, match="holds no photograph yet; crossgaze index PHOTOS"):
+        index.search(QUERY)
+    index.add(world / "photos")
+    found = index.search("a zebra in the snow", k=20)
+    assert found.unknown == ("zebra",)
+    assert found.notes == (
+        "words that the model does not know: zebra",
+        "20 photographs were asked for, the index holds 12",
+    )
+    assert len(found.hits) == 12
+    for k in (0, -1, 1.5, "3"):
+        with pytest.raises(InputError, match="k: got"):
+            index.search(QUERY, k=k)
+    for query in (QUERY, world / "photos" / "00.png"):
+        with pytest.raises(InputError, match="candidates: got 0"):
+            index.search(query, candidates=0)
+    with pytest.raises(InputError, match=r"wanted \(h, w, 3\) uint8"):
+        index.search(np.zeros((4, 4)))
+    with pytest.raises(InputError, match="no such file"):
+        index.search(world / "nothing.jpg")
+
+
+def test_unreadable_photographs_are_listed_and_the_rest_goes_on(world):
+    index = create(world)
+    (world / "photos" / "bad.jpg").write_bytes(b"nothing")
+    report = index.add(world / "photos")
+    assert report.added == 12
+    assert report.unreadable[0][0] == "bad.jpg"
+    (world / "photos" / "00.png").write_bytes(b"broken now")
+    report = index.add(world / "photos")
+    assert (report.removed, len(report.unreadable), len(index)) == (1, 2, 11)
+
+
+def test_folders_without_a_readable_photograph(world):
+    index = create(world)
+    (world / "empty").mkdir()
+    with pytest.raises(InputError, match="holds no photograph"):
+        index.add(world / "empty")
+    (world / "bad").mkdir()
+    (world / "bad" / "a.jpg").write_bytes(b"x")
+    with pytest.raises(InputError, match=r"none of the 1 photographs could be read; a.jpg: is not"):
+        index.add(world / "bad")
+    with pytest.raises(InputError, match="cannot be opened"):
+        index.add(world / "nowhere")
+
+
+def test_another_model_is_refused_with_what_to_do(world):
+    create(world).close()
+    search_parts.embedder(seed=99).save_pretrained(world / "other")
+    with pytest.raises(InputError, match=r"was made with the embedder vse.* is vse.*index the"):
+        reopen(world, embedder=world / "other")
+    shutil.rmtree(world / "reranker")
+    with pytest.raises(InputError, match=r"its reranker cannot be loaded.*--reranker"):
+        reopen(world)
+    search_parts.reranker().save_pretrained(world / "elsewhere")
+    assert len(reopen(world, reranker=world / "elsewhere")) == 0
+
+
+def test_another_region_model_is_refused(world):
+    create(world).close()
+    index = Index.open(world / "index", source=search_parts.CellSource(version=2))
+    with pytest.raises(InputError, match="its regions were made with version = 1, now it is 2"):
+        index.add(world / "photos")
+
+
+def test_models_that_do_not_fit_are_refused(world):
+    with pytest.raises(InputError, match="embedder: scan compares pairs"):
+        create(world, embedder=world / "reranker")
+    with pytest.raises(InputError, match=r"reranker: vse\+\+ gives one vector a side"):
+        create(world, reranker=world / "embedder")
+    source = search_parts.CellSource()
+    source.width = 9
+    with pytest.raises(InputError, match="takes regions of width 6, the detector's have 9"):
+        create(world, source=source)
+    with pytest.raises(InputError, match="no matching model ships with this crossgaze yet"):
+        create(world, embedder=None)
+    with pytest.raises(InputError, match="engine: got 'sqlite'"):
+        create(world, engine="sqlite")
+    with pytest.raises(InputError, match="a URL with a password"):
+        create(world, engine="http://me:secret@host:1/x")
+    assert not (world / "index").exists()
+
+
+def test_another_version_and_damage_are_refused_in_a_line(world):
+    create(world).close()
+    head = world / "index" / "index.json"
+    good = head.read_text()
+    for text, message in (
+        (good.replace('"version": 1', '"version": 2'), "is version 2 of an index.*index the"),
+        (good.replace("crossgaze-index", "something"), "format is 'something'"),
+        (good[: len(good) // 2], "does not read as an index's head"),
+        ("[]", "does not read as an index's head"),
+        (json.dumps(json.loads(good) | {"store": "../x"}), "store: is '../x'"),
+        (json.dumps(json.loads(good) | {"bogus": 1}), "unknown key 'bogus'"),
+    ):
+        head.write_text(text)
+        with pytest.raises(InputError, match=message) as caught:
+            reopen(world)
+        assert "\n" not in str(caught.value)
+    head.write_text(good)
+    assert len(reopen(world)) == 0
+    with pytest.raises(InputError, match="no such folder, wanted an index"):
+        Index.open(world / "nowhere")
+    with pytest.raises(InputError, match="is not an index"):
+        Index.open(world / "photos")
+    with pytest.raises(InputError, match="is an index already"):
+        create(world)
+    with pytest.raises(InputError, match="is not empty and not an index"):
+        Index.create(world / "photos", embedder=world / "embedder")
+
+
+def test_a_damaged_database_is_refused_in_a_line(world):
+    index = create(world)
+    index.add(world / "photos")
+    index.close()
+    for manifest in (world / "index" / "database" / "photos.lance" / "_versions").iterdir():
+        manifest.write_bytes(b"nonsense")
+    with pytest.raises(FileFormatError, match="LanceDB cannot work with it") as caught:
+        len(reopen(world))
+    assert "\n" not in str(caught.value)
+
+
+def test_regions_that_are_missing_are_said_and_made_again(world):
+    index = create(world)
+    index.add(world / "photos")
+    index.close()
+    store = world / "index" / "regions-1"
+    shutil.rmtree(store)
+    fresh = Index.create(
+        world / "fresh",
+        embedder=world / "embedder",
+        reranker=world / "reranker",
+        source=search_parts.CellSource(),
+    )
+    fresh.close()
+    shutil.copytree(world / "fresh" / "regions-1", store)
+    index = reopen(world)
+    with pytest.raises(FileFormatError, match="lacks the regions of 12 photographs; index"):
+        index.search(QUERY)
+    assert index.add(world / "photos").added == 12
+    assert len(index.search(QUERY, k=12).hits) == 12
+
+
+def test_what_an_interrupted_creation_left_is_no_obstacle(world):
+    index = create(world)
+    index.add(world / "photos")
+    index.close()
+    (world / "index" / "index.json").unlink()
+    (world / "index" / "milvus.db").write_text("a file, as older versions of Milvus Lite have")
+    assert len(create(world)) == 0
+    assert not (world / "index" / "milvus.db").exists()
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_an_index_that_another_process_made_meanwhile_is_not_overwritten(world, monkeypatch, moved):
+    """Loading models takes seconds; who comes second must not clear what the first has made."""
+    from crossgaze.search import making, moving
+
+    create(world).close()
+    first = Index.create(
+        world / "late", embedder=world / "embedder", source=search_parts.CellSource()
+    )
+    shutil.move(world / "late", world / "ready")
+    first.close()
+
+    def appear(done):
+        shutil.rmtree(world / "late", ignore_errors=True)  # nobody has written there yet
+        shutil.move(world / "ready", world / "late")
+        return done
+
+    lock, load = moving.only_writer, making.load_model
+    if moved:  # after the first look at the place, before the second
+        monkeypatch.setattr(
+            moving,
+            "only_writer",
+            lambda at, what: lock(appear(at) if at.name == "late" else at, what),
+        )
+        with pytest.raises(InputError, match="late: is an index already"):
+            moving.move_index(world / "index", world / "late")
+    else:
+        monkeypatch.setattr(making, "load_model", lambda *a: appear(load(*a)))
+        how = {"embedder": world / "embedder", "source": search_parts.CellSource()}
+        with pytest.raises(InputError, match="late: is an index already"):
+            Index.create(world / "late", **how)
+    monkeypatch.undo()
+    assert Index.open(world / "late").head.id == first.head.id
