@@ -5,7 +5,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossgaze.training.augment import add_noise, augment, drop_regions, drop_words
+from crossgaze.training.augment import (
+    add_noise,
+    augment,
+    drop_features,
+    drop_regions,
+    drop_words,
+)
 from crossgaze.training.config import AugmentConfig
 
 
@@ -41,10 +47,19 @@ def test_regions_left_are_some_of_the_real_ones_in_order(seed, share):
         assert len(kept) >= 1
 
 
-def test_about_the_share_of_regions_is_dropped():
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=5), st.floats(0, 0.99))
+def test_the_share_of_each_images_regions_is_dropped(counts, share):
+    regions, counts = torch.zeros(len(counts), 9, 1), torch.tensor(counts)
+    found, left = drop_regions(regions, counts, share)
+    assert left.tolist() == [max(round(one * (1 - share)), 1) for one in counts.tolist()]
+    assert found.shape[1] == max(round(9 * (1 - share)), 1)
+
+
+def test_every_region_is_as_likely_to_stay():
     torch.manual_seed(0)
-    _, left = drop_regions(torch.zeros(300, 36, 1), torch.full((300,), 36), 0.25)
-    assert left.float().mean() == pytest.approx(27, abs=0.5)
+    regions = torch.arange(10.0).repeat(4000, 1)[..., None]
+    found, _ = drop_regions(regions, torch.full((4000,), 10), 0.3)
+    assert found.flatten().long().bincount().tolist() == pytest.approx([2800] * 10, abs=120)
 
 
 def test_noise_is_as_strong_as_each_numbers_deviation():
@@ -63,3 +78,18 @@ def test_nothing_asked_changes_nothing_but_the_precision():
     assert counts.tolist() == [3, 2]
     kept, _ = augment(AugmentConfig(features=0.5), regions, torch.tensor([3, 2]))
     assert set(torch.unique(kept / regions.float()).tolist()) <= {0.0, 2.0}
+
+
+@pytest.mark.parametrize("share", [0.1, 0.2, 0.5, 0.9, 0.9999])
+def test_about_the_share_of_numbers_is_dropped_and_their_mean_stays(share):
+    torch.manual_seed(0)
+    found = drop_features(torch.ones(50, 36, 101), share)
+    assert (found == 0).float().mean() == pytest.approx(min(share, 255 / 256), abs=0.005)
+    assert found.mean() == pytest.approx(1, rel=0.1)
+    assert len(torch.unique(found)) == 2
+
+
+def test_each_number_has_its_own_luck():
+    torch.manual_seed(0)
+    dropped = drop_features(torch.ones(20000, 1, 8), 0.5).squeeze(1) == 0  # a draw a row
+    assert torch.corrcoef(dropped.T.double()).triu(1).abs().max() < 0.04

@@ -94,7 +94,8 @@ class AugmentConfig:
     Args:
         words: share of words that become <unk>; the caption generator still learns the real ones.
         regions: share of regions that are left out; one always stays.
-        features: share of the numbers of a region that become 0 (the rest grows to match).
+        features: share of the numbers of a region that become 0 (the rest grows to match), in
+            steps of 1/256.
         noise: Gaussian noise on features, as a share of each number's deviation in the batch.
     """
 
