@@ -1,5 +1,7 @@
 """Ranking losses against plain loops, and who gets a gradient."""
 
+import math
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -12,6 +14,7 @@ from crossgaze.training.losses import (
     LossConfig,
     MeanViolation,
     Sampled,
+    Softmax,
     Violations,
     make_loss,
 )
@@ -78,7 +81,7 @@ def test_a_case_by_hand():
     assert float(Hardest(0.2)(scores, images, images)) == pytest.approx(0.1 + 0.3 + 0.1 + 0.1 + 0.6)
 
 
-@pytest.mark.parametrize("kind", ["violations", "hardest", "sampled"])
+@pytest.mark.parametrize("kind", ["violations", "hardest", "sampled", "softmax"])
 def test_mean_divides_by_the_pairs(kind):
     scores, images = draw(5, 5), numbers([0, 1, 1, 2, 3])
     total, mean = (
@@ -89,6 +92,21 @@ def test_mean_divides_by_the_pairs(kind):
     )
     assert float(total) > 0
     assert float(mean) == pytest.approx(float(total) / 5)
+
+
+@pytest.mark.parametrize("images", BATCHES)
+@pytest.mark.parametrize("negatives", [1, 2, 99])
+def test_softmax_is_the_right_ones_share_among_the_hardest(images, negatives):
+    scores = draw(len(images), len(images))
+    table, wanted = scores.tolist(), 0.0
+    for i, own in enumerate(images):
+        for row in (table[i], [line[i] for line in table]):
+            wrong = sorted(row[j] for j, other in enumerate(images) if other != own)
+            weights = [math.exp(one / 0.25) for one in wrong[::-1][:negatives]]
+            right = math.exp(table[i][i] / 0.25)
+            wanted -= math.log(right / (right + sum(weights)))
+    found = Softmax(0.25, negatives)(scores, numbers(images), numbers(images))
+    assert float(found) == pytest.approx(wanted, rel=1e-5, abs=1e-6)
 
 
 # Drawn negatives ------------------------------------------------------------------------------
@@ -142,7 +160,9 @@ def test_a_generator_repeats_its_draws():
 # Gradients ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("loss", [Violations(0.3), Hardest(0.3), MeanViolation(0.3)])
+@pytest.mark.parametrize(
+    "loss", [Violations(0.3), Hardest(0.3), MeanViolation(0.3), Softmax(0.5, 2)]
+)
 def test_gradients_are_those_of_differences(loss):
     images = numbers([7, 3, 7, 5, 3, 1])
     scores = draw(6, 6, seed=6).requires_grad_()
@@ -175,7 +195,9 @@ def test_the_same_image_twice_is_no_negative_and_gets_no_gradient():
     assert (scores.grad[0, 2], scores.grad[2, 0]) == (2, 2)  # asked from both sides
 
 
-@pytest.mark.parametrize("loss", [Violations(0.2), Hardest(0.2), MeanViolation(0.2), Sampled(0.2)])
+@pytest.mark.parametrize(
+    "loss", [Violations(0.2), Hardest(0.2), MeanViolation(0.2), Sampled(0.2), Softmax(0.1, 2)]
+)
 def test_a_batch_without_negatives_is_zero_with_zero_gradient(loss):
     scores = draw(3, 3).requires_grad_()
     found = loss(scores, numbers([1, 1, 1]), numbers([1, 1, 1]))
@@ -224,7 +246,7 @@ def test_nan_scores_are_not_hidden():
 @given(
     st.lists(st.integers(0, 4), min_size=2, max_size=9),
     st.integers(1, 8),
-    st.sampled_from(["violations", "hardest", "sampled"]),
+    st.sampled_from(["violations", "hardest", "sampled", "softmax"]),
 )
 @settings(max_examples=60, deadline=None)
 def test_parts_of_a_batch_sum_to_the_whole(images, cut, kind):

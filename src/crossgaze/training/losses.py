@@ -5,11 +5,12 @@
 | every negative that violates the margin, summed | "violations" | SCAN, eq. 11 |
 | the hardest negative alone | "hardest" | SCAN eq. 12, VSRN eq. 8, MMCA eq. 15, CCR/CCS eq. 4 |
 | negatives drawn at random | "sampled" | DAN, eq. 20 |
+| the logarithm of the right one's share among the hardest few | "softmax" | none of the five |
 
-All are sums, over the right pairs (I, T) of a batch, of two hinges: the image asks among sentences,
-the sentence asks among images. A sentence of the same image is never a negative, whichever pair of
-the batch it came with. (The public code takes only a pair's own sentence for right, so that a batch
-that holds an image twice punishes a right answer.)
+All are sums, over the right pairs (I, T) of a batch, of two costs (hinges, but for the last): the
+image asks among sentences, the sentence asks among images. A sentence of the same image is never a
+negative, whichever pair of the batch it came with. (The public code takes only a pair's own
+sentence for right, so that a batch that holds an image twice punishes a right answer.)
 
 | paper | code | shape |
 | --- | --- | --- |
@@ -39,7 +40,7 @@ from crossgaze.models.checks import (
     require_whole,
 )
 
-Kind = Literal["violations", "hardest", "sampled"]
+Kind = Literal["violations", "hardest", "sampled", "softmax"]
 Warm = Literal["blend", "switch"]
 
 
@@ -48,9 +49,11 @@ class LossConfig:
     """What a ranking loss is, and how training comes to it.
 
     Args:
-        kind: "violations", "hardest" or "sampled".
+        kind: "violations", "hardest", "sampled" or "softmax".
         margin: how far a right pair must be ahead of a wrong one; 100 in DAN, 0.2 elsewhere.
-        negatives: wrong sentences drawn for an image, and images for a sentence ("sampled").
+        negatives: wrong sentences for an image, and images for a sentence: how many are drawn
+            ("sampled"), how many of the hardest count ("softmax").
+        temperature: what similarities are divided by ("softmax").
         mean: whether to divide by the number of right pairs; the papers' code does not.
         warm_steps: first steps in which "hardest" gives way to the mean violation; 0 is a cold
             start. The other kinds need none. See `crossgaze.training.warm_start`.
@@ -60,6 +63,7 @@ class LossConfig:
     kind: Kind = "hardest"
     margin: float = 0.2
     negatives: int = 1
+    temperature: float = 0.05
     mean: bool = False
     warm_steps: int = 0
     warm: Warm = "blend"
@@ -68,6 +72,7 @@ class LossConfig:
         require_choice("loss.kind", self.kind, get_args(Kind))
         require_choice("loss.warm", self.warm, get_args(Warm))
         require_positive("loss.margin", self.margin)
+        require_positive("loss.temperature", self.temperature)
         require_whole("loss.negatives", self.negatives)
         require_whole("loss.warm_steps", self.warm_steps, least=0, most=1 << 40)
         require_switch("loss.mean", self.mean)
@@ -223,6 +228,30 @@ class Sampled(RankingLoss):
         return hinges.masked_fill(drawn < 0, 0.0)  # where there are fewer negatives than wanted
 
 
+class Softmax(RankingLoss):
+    """The cross entropy of the right answer among itself and the hardest negatives.
+
+    -log(exp(S(I, T) / t) / (exp(S(I, T) / t) + sum over T-hat of exp(S(I, T-hat) / t))), the loss
+    of contrastive learning, over the few negatives that weigh most in it: the others' pairs need
+    no backward pass.
+
+    Args:
+        temperature: t.
+        negatives: how many of the hardest count.
+        mean: whether to divide by the number of right pairs.
+    """
+
+    def __init__(self, temperature: float, negatives: int = 1, *, mean: bool = False) -> None:
+        super().__init__(margin=0.0, mean=mean)
+        self.temperature, self.negatives = temperature, negatives
+
+    def _costs(self, scores: Tensor, right: Tensor, wrong: Tensor, own: Tensor) -> Tensor:
+        hardest = scores.masked_fill(~wrong, -torch.inf)
+        hardest = hardest.topk(min(self.negatives, scores.shape[1]), dim=1).values
+        logits = torch.cat([right, hardest], 1) / self.temperature  # (Q, 1 + negatives)
+        return torch.logsumexp(logits, 1) - logits[:, 0]
+
+
 class Blend(RankingLoss):
     """A weighted sum of two losses.
 
@@ -259,4 +288,6 @@ def make_loss(config: LossConfig, generator: torch.Generator | None = None) -> R
         return Violations(config.margin, mean=config.mean)
     if config.kind == "sampled":
         return Sampled(config.margin, config.negatives, mean=config.mean, generator=generator)
+    if config.kind == "softmax":
+        return Softmax(config.temperature, config.negatives, mean=config.mean)
     return Hardest(config.margin, mean=config.mean)
