@@ -69,6 +69,17 @@ ROWS = {
     "daquar-k1": Row("r-DAN, K = 1", "daquar", ("model.steps=1",)),
     "daquar-k2": Row("r-DAN, K = 2", "daquar"),
     "daquar-k3": Row("r-DAN, K = 3", "daquar", ("model.steps=3",)),
+    "daquar-lstm": Row(
+        "r-DAN, K = 2, words of an LSTM",
+        "daquar",
+        (
+            "model.text={kind: lstm, word_size: 256, word_range: 1.0, dropout: 0.2, join: sum}",
+            "augment={words: 0.1, regions: 0.1, features: 0.2}",
+        ),
+    ),
+    "daquar-all": Row(
+        "r-DAN, K = 2, nearly all training images", "daquar", ("data.dev_share=0.01", "patience=0")
+    ),
     "daquar-question": Row("question only, K = 2", "daquar", ("model.reads=question",)),
     "daquar-image": Row("image only, K = 2", "daquar", ("model.reads=image",)),
 }

@@ -18,6 +18,7 @@ import pytest
 import torch
 
 import asking_parts
+from browser_parts import chromium, expect, needs_chromium, page_of
 from crossgaze.data.text.vocabulary import Vocabulary
 from crossgaze.demo import build_gallery
 from crossgaze.models.scan import Scan, ScanConfig
@@ -28,16 +29,10 @@ from crossgaze.vision.settings import ExtractConfig
 
 pytest.importorskip("fastapi", reason="needs crossgaze[serve]")
 pytest.importorskip("lancedb", reason="needs crossgaze[search]")
-sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
-expect = sync_api.expect
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="needs a chromium: apt-get install chromium"
-)
+pytestmark = needs_chromium
 
 SENTENCE = "a red dog runs in the snow"
 EVIL = '<img src=x onerror="document.title=1">'
-PATIENCE = 60_000  # milliseconds; a busy machine is no failure
 
 
 @pytest.fixture(scope="module")
@@ -93,28 +88,8 @@ def server(world):
 
 @pytest.fixture(scope="module")
 def browser():
-    with sync_api.sync_playwright() as tool:
-        made = tool.chromium.launch(executable_path=CHROMIUM)
+    with chromium() as made:
         yield made
-        made.close()
-
-
-@contextmanager
-def page_of(browser, **how):
-    """Give a page that may ask nobody but the server and must not complain."""
-    context = browser.new_context(**how)
-    context.set_default_timeout(PATIENCE)
-    expect.set_options(timeout=PATIENCE)
-    page = context.new_page()
-    page.complaints, page.asked = [], []
-    page.on("pageerror", lambda error: page.complaints.append(str(error)))
-    page.on(
-        "console",
-        lambda said: page.complaints.append(said.text) if said.type == "error" else None,
-    )
-    page.on("request", lambda request: page.asked.append(request.url))
-    yield page
-    context.close()
 
 
 @pytest.fixture

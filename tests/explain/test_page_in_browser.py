@@ -1,0 +1,125 @@
+"""The page of an explanation in a real browser: point, tap and keys, with nobody asked."""
+
+import pytest
+
+from browser_parts import chromium, expect, needs_chromium, page_of
+from crossgaze.explain.page import page as written
+from explain_parts import explained, made_up
+
+pytestmark = needs_chromium
+EVIL = '<img src=x onerror="document.title=1">'
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as made:
+        yield made
+
+
+@pytest.fixture
+def opened(browser, tmp_path):
+    """Open explanations as a file, as a person would; at the end nothing may have gone wrong."""
+    pages = []
+
+    def open_file(seen, **how):
+        file = tmp_path / "seen.html"
+        file.write_text(written(seen), "utf-8")
+        context = page_of(browser, **({"viewport": {"width": 1000, "height": 800}} | how))
+        page = context.__enter__()
+        pages.append((context, page))
+        page.goto(file.as_uri())
+        return page
+
+    yield open_file
+    for context, page in pages:
+        assert page.complaints == []
+        assert all(url.startswith(("file:", "data:")) for url in page.asked)
+        context.__exit__(None, None, None)
+
+
+def chip(page, word):
+    return page.get_by_role("button", name=word, exact=True)
+
+
+def test_pointing_at_a_word_lights_and_frames_its_strongest_region(opened):
+    page = opened(made_up())
+    chip(page, "red").hover()
+    expect(page.locator(".told")).to_have_text(
+        "“red” looks at region 2 90\u00a0%, red cat 10\u00a0%."
+    )
+    expect(page.locator(".veil")).to_be_visible()
+    frame, stage = (page.locator(name).bounding_box() for name in (".frame", ".stage"))
+    assert frame["x"] == pytest.approx(stage["x"] + stage["width"] / 2, abs=3)
+    assert frame["width"] == pytest.approx(stage["width"] / 2, abs=6)
+    first = page.locator(".veil").get_attribute("src")
+    chip(page, "dog").hover()
+    expect(page.locator(".told")).to_contain_text("“dog” looks at")
+    assert page.locator(".veil").get_attribute("src") != first
+
+
+def test_the_veil_darkens_what_a_word_does_not_look_at(opened):
+    page = opened(made_up(weights=((0.0, 1.0), (1.0, 0.0))))
+    for word, bright in (("red", 1), ("dog", 0)):
+        chip(page, word).hover()
+        expect(page.locator(".told")).to_contain_text(f"“{word}”")
+        dark = page.evaluate(
+            """async () => {
+              const veil = document.querySelector(".veil"); await veil.decode();
+              const canvas = document.createElement("canvas");
+              canvas.width = veil.naturalWidth; canvas.height = veil.naturalHeight;
+              const pen = canvas.getContext("2d"); pen.drawImage(veil, 0, 0);
+              const row = canvas.height >> 1;
+              return [0.2, 0.8].map((x) => pen.getImageData(x * canvas.width, row, 1, 1).data[3]);
+            }"""
+        )
+        assert dark[bright] < dark[1 - bright] - 60
+
+
+def test_pointing_at_a_region_tells_its_words(opened):
+    page = opened(made_up())
+    box = page.locator(".stage").bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 4, box["y"] + box["height"] / 2)
+    told = page.locator(".told")
+    expect(told).to_have_text("red cat (1 of 2) is looked at by “dog” 50\u00a0%, “red” 10\u00a0%.")
+    page.mouse.move(box["x"] + 0.75 * box["width"], box["y"] + box["height"] / 2)
+    expect(told).to_contain_text("(2 of 2)")
+
+
+def test_keys_alone_are_enough(opened):
+    page = opened(made_up())
+    page.keyboard.press("Tab")  # the photograph
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".told")).to_contain_text("(1 of 2)")
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator(".told")).to_contain_text("(2 of 2)")
+    page.keyboard.press("Tab")
+    expect(page.locator(".told")).to_contain_text("“red” looks at")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".told")).to_contain_text("“dog” looks at")
+    expect(chip(page, "dog")).to_have_attribute("aria-pressed", "true")
+    page.keyboard.press("Escape")
+    expect(page.locator(".told")).to_have_text("Point at a word or a region.")
+    expect(page.locator(".veil")).to_be_hidden()
+
+
+def test_a_tap_on_a_phone_lights_and_nothing_is_wider_than_it(opened):
+    page = opened(made_up(), viewport={"width": 360, "height": 700}, has_touch=True)
+    chip(page, "red").tap()
+    expect(page.locator(".told")).to_contain_text("“red” looks at")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_models_side_by_side_light_the_same_word(opened, tmp_path):
+    pair = [explained(tmp_path, name="one"), explained(tmp_path, "bfan", name="other")]
+    page = opened(pair)
+    page.locator(".model").first.get_by_role("button", name="dog", exact=True).hover()
+    for told in page.locator(".told").all():
+        expect(told).to_contain_text("“dog”")
+
+
+def test_markup_in_a_sentence_is_shown_and_not_run(opened):
+    page = opened(made_up(words=(EVIL, "dog"), labels=(EVIL, "")))
+    chip(page, EVIL).hover()
+    expect(page.locator(".told")).to_contain_text(EVIL)
+    assert page.title() != "1"
+    assert page.locator("img[src=x]").count() == 0
