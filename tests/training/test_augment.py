@@ -80,16 +80,16 @@ def test_nothing_asked_changes_nothing_but_the_precision():
     assert set(torch.unique(kept / regions.float()).tolist()) <= {0.0, 2.0}
 
 
-@pytest.mark.parametrize("share", [0.1, 0.2, 0.5, 0.9, 0.9999])
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
 def test_about_the_share_of_numbers_is_dropped_and_their_mean_stays(share):
     torch.manual_seed(0)
-    found = drop_features(torch.ones(50, 36, 101), share)
-    assert (found == 0).float().mean() == pytest.approx(min(share, 255 / 256), abs=0.005)
-    assert found.mean() == pytest.approx(1, rel=0.1)
-    assert len(torch.unique(found)) == 2
+    found = drop_features(torch.ones(200, 3, 501), share)
+    assert (found == 0).float().mean() == pytest.approx(share, abs=0.01)
+    assert found.mean() == pytest.approx(1, rel=0.05)
 
 
-def test_each_number_has_its_own_luck():
+def test_numbers_are_dropped_in_all_regions_of_an_image_and_in_each_image_by_itself():
     torch.manual_seed(0)
-    dropped = drop_features(torch.ones(20000, 1, 8), 0.5).squeeze(1) == 0  # a draw a row
-    assert torch.corrcoef(dropped.T.double()).triu(1).abs().max() < 0.04
+    dropped = drop_features(torch.ones(40, 5, 100), 0.5) == 0
+    assert (dropped == dropped[:, :1]).all()
+    assert torch.corrcoef(dropped[:, 0].double()).triu(1).abs().max() < 0.6

@@ -138,7 +138,9 @@ class BertText(TextEncoder):
         """Map (N, n) numbers to E, (N, n, size), zero past the real ones."""
         hidden = self._kept(ids, lengths) if self.frozen else self.hidden(ids, lengths)
         mask = real(lengths, ids.shape[1])
-        hidden = nn.functional.dropout(hidden, self.dropout, self.training)
+        # The same numbers in all words of a sentence: in each alone it would average out.
+        kept = hidden.new_ones(len(hidden), 1, hidden.shape[2])
+        hidden = hidden * nn.functional.dropout(kept, self.dropout, self.training)
         features: Tensor = self.project(hidden)  # (N, n, size)
         return features.masked_fill(~mask[..., None], 0.0)
 

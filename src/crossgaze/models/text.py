@@ -49,7 +49,7 @@ class TextConfig:
         bert: folder or Hub id of the BERT (bert).
         frozen: whether the BERT stays as it is (bert).
         dropout: share of the numbers of a word that become 0 in training, before the recurrent
-            layers (gru, lstm) or between BERT and the linear layer (bert).
+            layers (gru, lstm), or of a sentence in all its words, behind BERT (bert).
     """
 
     kind: Literal["gru", "lstm", "bert"] = "gru"

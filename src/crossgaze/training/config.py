@@ -94,8 +94,8 @@ class AugmentConfig:
     Args:
         words: share of words that become <unk>; the caption generator still learns the real ones.
         regions: share of regions that are left out; one always stays.
-        features: share of the numbers of a region that become 0 (the rest grows to match), in
-            steps of 1/256.
+        features: share of the features' numbers that become 0 in all regions of an image (the rest
+            grows to match).
         noise: Gaussian noise on features, as a share of each number's deviation in the batch.
     """
 
