@@ -66,7 +66,7 @@ BOTH = ("flickr8k", "coco")
 
 def transfer(name, recipe, title):
     """Return the rows of one model: from Flickr8k to COCO, on COCO itself, and back."""
-    coco = Row(title, recipe, learned=("coco",), tested="coco", settings=("epochs=20",))
+    coco = Row(title, recipe, learned=("coco",), tested="coco", settings=("epochs=10",))
     return {
         f"{recipe}-on-coco": Row(title, recipe, tested="coco", run=recipe),
         f"coco-{name}": coco,
