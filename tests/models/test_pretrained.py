@@ -61,6 +61,13 @@ def test_a_later_save_replaces_an_earlier_one(tmp_path):
     assert load(tmp_path / "m").config.lambda1 == 4
 
 
+def test_who_may_read_other_files_may_read_the_weights(tmp_path):
+    tmp_path.joinpath("other").touch()
+    small("scan").save_pretrained(tmp_path / "m")
+    files = [tmp_path / "other", *(tmp_path / "m").iterdir()]
+    assert len({file.stat().st_mode for file in files}) == 1
+
+
 def test_a_save_that_fails_leaves_the_old_model(tmp_path, monkeypatch):
     import crossgaze.models.pretrained as module
 
@@ -69,7 +76,7 @@ def test_a_save_that_fails_leaves_the_old_model(tmp_path, monkeypatch):
     def full(*args, **options):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(module, "save_file", full)
+    monkeypatch.setattr(module, "write_weights", full)
     with pytest.raises(OSError, match="No space left"):
         small("scan", lambda1=4.0).save_pretrained(tmp_path / "m")
     with pytest.raises(OSError, match="No space left"):

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
+from safetensors.torch import save as to_bytes
+from torch import Tensor
 
 from crossgaze import __version__
 from crossgaze.config import build, to_dict
@@ -65,11 +67,17 @@ def save_ensemble(model: Ensemble, folder: str | Path) -> None:
         write_json(out / "config.json", head | {"crossgaze": __version__})
 
 
+def write_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
+    """Write tensors as safetensors, whole or not at all, for whoever may read other files here.
+
+    (`safetensors.torch.save_file` makes a file that nobody but its owner can read.)
+    """
+    write_atomically(path, to_bytes(dict(weights), metadata={"format": "pt"}))
+
+
 def _write(model: Model, out: Path) -> None:
     weights = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
-    save_file(weights, out / "model.safetensors", metadata={"format": "pt"})
-    with (out / "model.safetensors").open("rb") as file:
-        os.fsync(file.fileno())
+    write_weights(out / "model.safetensors", weights)
     digest = None
     if model.vocabulary is not None:
         model.vocabulary.save(out / "vocab.json")
