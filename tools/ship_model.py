@@ -1,6 +1,6 @@
 """Put a trained model into the zoo that ships with the package: half precision, small, checked.
 
-    python tools/ship_model.py runs/rdan/daquar-k2-0 daquar --result results/rdan/daquar-k2.json
+    python tools/ship_model.py runs/rdan/daquar-all-0 daquar --result results/rdan/daquar-all.json
 
 RUN is the folder of a training run or of a model. Then `crossgaze.load("daquar")` and, for a model
 that answers, `crossgaze ask daquar IMAGE QUESTION` find it. Refused: a model above the limit, one
