@@ -131,6 +131,19 @@ def test_text_and_paths_are_taken_as_they_stand():
     assert load_recipe(Outer, None, ["name=x", "folder=null"]).folder is None
 
 
+def test_one_path_or_a_list_of_them():
+    @dataclass(frozen=True)
+    class Sources:
+        places: Path | tuple[Path, ...] = ()
+
+    def read(text):
+        return load_recipe(Sources, overrides=[f"places={text}"]).places
+
+    assert read("a, b") == Path("a, b")
+    assert read("[a, b c]") == (Path("a"), Path("b c"))
+    assert read("[a") == Path("[a")
+
+
 def test_a_mistake_is_blamed_on_where_it_was_made(tmp_path):
     path = recipe(tmp_path, "name: x\n")
     with pytest.raises(InputError, match=r"^unknown key 'rat'"):

@@ -156,7 +156,10 @@ def _parse(override: str, text: str, hint: Any) -> Any:  # noqa: ANN401
     options = _options(hint)
     if text in ("null", "") and type(None) in get_args(hint):
         return None
-    if any(option in (str, Path) or get_origin(option) is Literal for option in options):
+    several = any(get_origin(option) is tuple for option in options)
+    listed = several and text.startswith("[") and text.endswith("]")  # one path, or a list of them
+    plain = any(option in (str, Path) or get_origin(option) is Literal for option in options)
+    if plain and not listed:
         return text
     for option in options:
         if option in (int, float):
