@@ -103,5 +103,5 @@ def test_a_result_that_is_there_is_made_again_only_if_asked(world, monkeypatch, 
         assert made == wanted
     assert "daquar-k1: daquar, r-DAN, K = 1 (done)" in capsys.readouterr().out
     monkeypatch.setattr("sys.argv", ["question_experiments.py", "daquar-k9"])
-    with pytest.raises(SystemExit, match="no such row: daquar-k9; wanted of easy-vqa, easy-"):
+    with pytest.raises(SystemExit, match="no such row: daquar-k9; wanted of easy-vqa, daquar-k1"):
         experiments.main()

@@ -63,9 +63,6 @@ DATA = {
 }
 ROWS = {
     "easy-vqa": Row("r-DAN, K = 2", "easy-vqa"),
-    "easy-vqa-narrow": Row(
-        "r-DAN, K = 2, words from ±0.1", "easy-vqa", ("model.text.word_range=0.1",)
-    ),
     "daquar-k1": Row("r-DAN, K = 1", "daquar", ("model.steps=1",)),
     "daquar-k2": Row("r-DAN, K = 2", "daquar"),
     "daquar-k3": Row("r-DAN, K = 3", "daquar", ("model.steps=3",)),
