@@ -61,7 +61,7 @@ def test_figures_and_the_gain_over_the_question_alone_by_hand(tmp_path):
     add(folder, "daquar-k1", (1, 0), wups=())
     add(folder, "daquar-question", (0, 0), wups=(12.34, 56.78))
     text = page.questions_section(folder)
-    assert "4 of 7 results are in." in text
+    assert "4 of 8 results are in." in text
     assert cells(text, "easy-vqa", "r-DAN, K = 2")[2:] == ["100.0", "100.0 to 100.0"]
     two = ["100.0", "100.0 to 100.0", "40.0", "70.0", "+100.0 (+100.0 to +100.0)"]
     assert cells(text, "DAQUAR", "r-DAN, K = 2")[2:] == two
