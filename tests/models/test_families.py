@@ -15,7 +15,7 @@ from crossgaze.models.families import ANSWERERS, FAMILIES, VARIABLE, answers, fa
 from crossgaze.models.regions import EncoderConfig, FragmentMatcher
 from crossgaze.models.text import TextConfig
 
-FILE = '''
+FILE = """
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class Mine(FragmentMatcher):
 
     def attention(self, images, texts):
         raise NotImplementedError
-'''
+"""
 
 
 @pytest.fixture(autouse=True)
