@@ -67,7 +67,7 @@ def _until_stopped(words):
                 assert answer.status == 200
             process.send_signal(signal.SIGINT)
             said += process.stdout.readlines()
-            assert process.wait(60) == 0, words
+            assert process.wait(600) == 0, words
         finally:
             process.kill()
     assert any(line.startswith("stopped") for line in said), said
