@@ -33,8 +33,8 @@ WORDS = Vocabulary.build(CAPTIONS, min_count=1)
 def photographs(folder, names):
     folder.mkdir(parents=True, exist_ok=True)
     for number, name in enumerate(names):
-        pixels = np.full((60, 80, 3), 40 * (number + 1), np.uint8)
-        pixels[10:50, 20:60] = (230, 120, 30 * number)
+        pixels = np.full((60, 80, 3), 20 * (number + 1), np.uint8)
+        pixels[10:50, 20:60] = (230, 120, 20 * number)
         (folder / name).parent.mkdir(exist_ok=True)
         Image.fromarray(pixels).save(folder / name)
 
@@ -196,6 +196,7 @@ def evaluate(here):
 
 
 def index(here):
+    untrained.write_missing(here)
     photographs(here / "photos", ["a.jpg", "b.png", "2024/c.jpg"])
     photographs(here / "holidays", ["d.jpg"])
     (here / "captions.txt").write_text("".join(f"{line}\n" for line in CAPTIONS))
@@ -211,11 +212,13 @@ def search(here):
 
 
 def ask(here):
+    untrained.write_missing(here)
     asking_parts.answerer().save_pretrained(here / "my-rdan")
     asking_parts.photograph(here / "kitchen.jpg")
 
 
 def explain(here):
+    untrained.write_missing(here)
     photographs(here, ["dog.jpg", "1000.jpg"])
     for name in ("my-scan", "my-scan-ccr", "scan-f30k"):
         matcher(here / name)

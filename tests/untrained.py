@@ -1,7 +1,7 @@
 """Untrained models that stand in for those that ship, until they do: the one place of it.
 
 The guides and the help texts say what one says to a crossgaze with its models. Where the zoo has a
-name, nothing stands in for it; once it has all three, this file and its two callers' lines can go.
+name, nothing stands in for it; once it has all three, this file and the lines that call it can go.
 """
 
 from pathlib import Path

@@ -4,7 +4,6 @@ import importlib.util
 
 import pytest
 
-import untrained
 from crossgaze.cli import VERBS, main
 from help_worlds import WORLDS
 from sessions import SERVER, run_here, shown
@@ -33,7 +32,6 @@ def test_the_examples_of_the_help_work(verb, tmp_path, monkeypatch, capsys):
     here.mkdir()
     monkeypatch.chdir(here)
     monkeypatch.delenv("CROSSGAZE_TOKEN", raising=False)
-    untrained.write_missing(here)
     WORLDS[verb](here)
     lines = examples(verb, capsys)
     assert any(line.split()[1] == verb for line in lines)

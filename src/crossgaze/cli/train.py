@@ -15,7 +15,7 @@ Examples:
   crossgaze train recipes/flickr8k/scan-t-i-avg.yaml --dry-run        (what would be done)
   crossgaze train recipes/flickr8k/scan-t-i-avg.yaml
   crossgaze train recipes/flickr8k/scan-t-i-avg.yaml seed=1 --out runs/flickr8k/scan-t-i-avg-1
-  crossgaze train recipes/flickr8k/scan-t-i-avg.yaml data.regions=mine/ epochs=2 --out runs/mine
+  crossgaze train recipes/flickr8k/scan-t-i-avg.yaml data.regions=mine/ epochs=2 --out runs/short
   crossgaze train recipes/rdan-daquar.yaml model.steps=3
   crossgaze train mine.yaml --tensorboard --device cpu
 
