@@ -1,6 +1,5 @@
 """The public code's checkpoints: a stand-in of that code, written from FACTS.md, is the oracle."""
 
-import argparse
 import itertools
 import json
 import pickle
@@ -11,15 +10,24 @@ import torch
 from torch import nn
 
 import crossgaze
+from checkpoint_files import (
+    D_IN,
+    VOCAB,
+    D,
+    options,
+    plain_states,
+    rand,
+    save,
+    text_state,
+    vsrn_state,
+)
 from crossgaze.cli import main
 from crossgaze.data.text.vocabulary import Vocabulary
 from crossgaze.errors import FileFormatError, InputError
 from crossgaze.models.checkpoints import import_checkpoint
 
-D_IN, D, WORD, K, BATCH = 7, 6, 5, 4, 5
+K, BATCH = 4, 5
 LENGTHS = torch.tensor([6, 5, 3, 2, 1])
-CAPTIONS = [f"w{i} w{(i * 3) % 11} w{(i * 5) % 11}" for i in range(11)]
-VOCAB = Vocabulary.build(CAPTIONS, 1)
 NORMS = ["softmax", "l2norm", "l1norm", "clipped_l2norm", "clipped_l1norm", "clipped", "no_norm"]
 POOLS = ["LogSumExp", "Max", "Sum", "Mean"]
 
@@ -150,58 +158,6 @@ def public_vsrn(states, opt, regions, ids, lengths, train=False):
     return images @ texts.T
 
 
-def rand(*shape):
-    return torch.randn(*shape) * 0.5
-
-
-def text_state(bi=True):
-    state = {"embed.weight": rand(len(VOCAB), WORD)}
-    for end in ("", "_reverse") if bi else ("",):
-        state |= {
-            f"rnn.weight_ih_l0{end}": rand(3 * D, WORD),
-            f"rnn.weight_hh_l0{end}": rand(3 * D, D),
-            f"rnn.bias_ih_l0{end}": rand(3 * D),
-            f"rnn.bias_hh_l0{end}": rand(3 * D),
-        }
-    return state
-
-
-def vsrn_state(f30k):
-    state = {"fc.weight": rand(D, D_IN), "fc.bias": rand(D)}
-    norms = ["bn"] if f30k else []
-    for layer in range(1, 5):
-        for part in ("g", "theta", "phi", "W.0"):
-            state[f"Rs_GCN_{layer}.{part}.weight"] = rand(D, D, 1)
-            state[f"Rs_GCN_{layer}.{part}.bias"] = rand(D)
-        norms.append(f"Rs_GCN_{layer}.W.1")
-    for name in norms:
-        state |= {f"{name}.weight": rand(D), f"{name}.bias": rand(D)}
-        state |= {f"{name}.running_mean": rand(D), f"{name}.running_var": rand(D).abs() + 0.5}
-    for part in ("weight_ih", "weight_hh"):
-        state[f"img_rnn.{part}_l0"] = rand(3 * D, D)
-    for part in ("bias_ih", "bias_hh"):
-        state[f"img_rnn.{part}_l0"] = rand(3 * D)
-    return state
-
-
-def options(**changes):
-    base = {
-        "img_dim": D_IN, "embed_size": D, "word_dim": WORD, "num_layers": 1, "bi_gru": True,
-        "no_imgnorm": False, "no_txtnorm": False, "precomp_enc_type": "basic",
-        "cross_attn": "t2i", "agg_func": "Mean", "lambda_lse": 6.0, "lambda_softmax": 9.0,
-        "raw_feature_norm": "clipped_l2norm", "focal_type": "equal", "data_name": "f30k_precomp",
-        "margin": 0.2, "max_violation": True, "learning_rate": 2e-4,
-    }  # fmt: skip
-    return argparse.Namespace(**(base | changes))
-
-
-def save(path, states, opt, prefix=""):
-    states = [{prefix + k: v for k, v in state.items()} for state in states]
-    raw = {"epoch": 3, "model": states, "best_rsum": 321.5, "opt": opt, "Eiters": 99}
-    torch.save(raw, path)
-    return path
-
-
 def inputs():
     ids = torch.randint(4, len(VOCAB), (BATCH, int(LENGTHS.max())))
     return rand(BATCH, K, D_IN), ids, LENGTHS
@@ -209,13 +165,6 @@ def inputs():
 
 def scores(model, regions, ids, lengths):
     return model.similarity(model.encode_images(regions), model.encode_tokens(ids, lengths))
-
-
-def plain_states(bi=True, weight_norm=False):
-    image = {"fc.weight": rand(D, D_IN), "fc.bias": rand(D)}
-    if weight_norm:
-        image = {"fc.weight_g": torch.tensor(1.7), "fc.weight_v": rand(D, D_IN), "fc.bias": rand(D)}
-    return [image, text_state(bi)]
 
 
 @pytest.mark.parametrize(

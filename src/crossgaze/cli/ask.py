@@ -4,7 +4,7 @@ MODEL is the folder of a model that answers (r-DAN, by crossgaze train) or the n
 ships, IMAGE any photograph. Its regions are made as those that the model was trained with.
 
 Examples:
-  crossgaze ask my-rdan/ kitchen.jpg "what is on the table?"
+  crossgaze ask daquar kitchen.jpg "what is on the table?"
   crossgaze ask my-rdan/ kitchen.jpg "how many chairs are there?" --out answer.png
   crossgaze ask my-rdan/ kitchen.jpg "is the lamp on?" --choices yes,no --json
 """

@@ -2,7 +2,7 @@
 
 Examples:
   crossgaze demo
-  crossgaze demo --into /tmp/demo --json
+  crossgaze demo --into other/ --json
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ Examples:
   crossgaze evaluate scan-t-i/ f30k_precomp/ --ensemble scan-i-t/
   crossgaze evaluate my-scan/ flickr8k/ --store regions/ --entities annotations.zip
   crossgaze evaluate new/ flickr8k/ --store regions/ --against result.json
-  crossgaze evaluate my-rdan/ daquar/ --store regions/ --single
-  crossgaze evaluate my-rdan/ vqa/ --store regions/ --split dev --task multiple-choice
+  crossgaze evaluate my-rdan/ daquar/ --store daquar-regions/ --single
+  crossgaze evaluate my-rdan/ vqa/ --store vqa-regions/ --split dev --task multiple-choice
 """
 
 from __future__ import annotations

@@ -35,10 +35,10 @@ def add_question_arguments(parser: argparse.ArgumentParser) -> None:
 
 def answers(model: str) -> bool:
     """Whether a model's folder holds one that answers questions."""
-    from crossgaze.models.families import ANSWERERS
+    from crossgaze.models import families
     from crossgaze.models.pretrained import family_of
 
-    return family_of(model) in ANSWERERS
+    return families.answers(family_of(model))
 
 
 def evaluate_questions(args: argparse.Namespace, out: Path | None, device: str) -> int:

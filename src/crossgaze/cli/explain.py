@@ -5,11 +5,12 @@ one that ships. Without --out each word's strongest region is printed. --out x.h
 pointing at a word lights its regions; .png and .svg are figures as in the papers.
 
 Examples:
-  crossgaze explain my-scan/ dog.jpg "a brown dog runs in the snow" --out why.html
+  crossgaze explain default dog.jpg "a brown dog runs in the snow"
+  crossgaze explain default dog.jpg "a brown dog runs in the snow" --out why.html
   crossgaze explain my-scan/ dog.jpg "a brown dog runs in the snow" --out why.png
   crossgaze explain my-scan/ dog.jpg "a dog" --beside my-scan-ccr/ --out both.svg
   crossgaze explain my-bfan/ dog.jpg "a dog" --map i-t --json
-  crossgaze explain scan-f30k/ 1000.jpg "a dog" --store regions/ --out why.html   (its own features)
+  crossgaze explain scan-f30k/ 1000.jpg "a dog" --store f30k/ --out f30k.html   (its own features)
 
 What an evaluation found, right answers framed green and ticked, wrong ones red and crossed:
   crossgaze evaluate my-scan/ flickr8k/ --store regions/ --out result.json

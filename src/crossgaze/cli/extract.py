@@ -7,9 +7,9 @@ OUT/report.json and the rest goes on.
 
 Examples:
   crossgaze extract photos/ regions/
-  crossgaze extract photos/ regions/ --boxes detections.json       (your own detector's)
-  crossgaze extract photos/ regions/ --regions grid --grid 7 --backbone efficientnet-lite0
-  crossgaze extract photos/ regions/ --regions grid --backbone microsoft/resnet-152 --grid 14
+  crossgaze extract photos/ mine/ --boxes detections.json       (your own detector's)
+  crossgaze extract photos/ grid/ --regions grid --grid 7 --backbone efficientnet-lite0
+  crossgaze extract photos/ resnet/ --regions grid --backbone microsoft/resnet-152 --grid 14
   crossgaze extract photos/ part-1/ --shard 1/4      (then: crossgaze store merge part-* OUT)
 """
 

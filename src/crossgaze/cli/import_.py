@@ -5,7 +5,7 @@ the file is run: it may hold tensors, plain values and argparse's options, anyth
 
 Examples:
   crossgaze import model_best.pth.tar --family scan --vocab f30k_precomp_vocab.json scan-f30k/
-  crossgaze import model_best.pth.tar --family vsrn --vocab f30k_vocab.pkl vsrn-f30k/
+  crossgaze import vsrn/model_best.pth.tar --family vsrn --vocab f30k_vocab.pkl vsrn-f30k/
 """
 
 from __future__ import annotations

@@ -1,16 +1,18 @@
 """Make an index of photographs to search, and keep it up to date.
 
 The same command again looks only at what is new, changed or gone. An index is made with an
-embedding model (one vector a photograph) and a re-ranker (words against regions).
+embedding model (one vector a photograph) and a re-ranker (words against regions): those that ship,
+or your own.
 
 Examples:
-  crossgaze index photos/ --into index/ --embedder vsrn/ --reranker scan/
+  crossgaze index photos/ --into index/
   crossgaze index photos/ --into index/                     (again: what changed)
   crossgaze index photos/ --into index/ --watch
   crossgaze index holidays/ --into index/ --tag holidays
   crossgaze index --sentences captions.txt --into index/
   crossgaze index --from index/ --into other/ --engine http://127.0.0.1:19530/photos
   crossgaze index --into index/ --info
+  crossgaze index photos/ --into mine/ --embedder my-vsrn/ --reranker my-scan/
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ CROSSGAZE_TOKEN, or as --token (which others on this machine can see).
 
 Examples:
   crossgaze serve index/
-  crossgaze serve index/ --answerer my-rdan/ --port 8080
+  crossgaze serve index/ --answerer daquar --port 8080
   crossgaze serve index/ --add photos/ --add holidays/
   crossgaze serve index/ --host 0.0.0.0 --token 0123456789abcdef0123456789abcdef
 """

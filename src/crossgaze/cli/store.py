@@ -3,9 +3,9 @@
 Examples:
   crossgaze store info regions/
   crossgaze store verify regions/
-  crossgaze store merge part-1/ part-2/ regions/
-  crossgaze store import f30k_precomp/ regions/ --split test
-  crossgaze store import trainval_36.tsv regions/
+  crossgaze store merge part-1/ part-2/ whole/
+  crossgaze store import f30k_precomp/ f30k-test/ --split test
+  crossgaze store import trainval_36.tsv coco/
 """
 
 from __future__ import annotations

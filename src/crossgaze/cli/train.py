@@ -15,9 +15,9 @@ Examples:
   crossgaze train recipes/flickr8k/scan-t-i-avg.yaml --dry-run        (what would be done)
   crossgaze train recipes/flickr8k/scan-t-i-avg.yaml
   crossgaze train recipes/flickr8k/scan-t-i-avg.yaml seed=1 --out runs/flickr8k/scan-t-i-avg-1
-  crossgaze train recipes/flickr8k/scan-t-i-avg.yaml data.regions=REGIONS/ model.size=512 epochs=5
+  crossgaze train recipes/flickr8k/scan-t-i-avg.yaml data.regions=mine/ epochs=2 --out runs/short
   crossgaze train recipes/rdan-daquar.yaml model.steps=3
-  crossgaze train mine.yaml --tensorboard --device cuda:1
+  crossgaze train mine.yaml --tensorboard --device cpu
 
 Several GPUs or processes together, each with a part of every batch:
   torchrun --nproc-per-node 2 -m crossgaze train recipes/flickr8k/scan-t-i-avg.yaml

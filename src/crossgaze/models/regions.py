@@ -31,6 +31,8 @@ from crossgaze.models.encoded import Encoded, real
 from crossgaze.models.matcher import Matcher, require_pairs
 from crossgaze.models.norms import EPS, l2norm, length
 from crossgaze.models.text import TextConfig, build_text
+from crossgaze.scoring.kernel import Kernel
+from crossgaze.scoring.plain import PlainKernel
 
 Projection = Literal["basic", "weight_norm"]
 
@@ -137,12 +139,28 @@ class FragmentMatcher(Matcher):
         e = l2norm(e) if self.config.normalize_texts else e
         return Encoded(vectors=None, fragments=e, counts=lengths)
 
+    def kernel(self) -> Kernel:
+        """Return what `_pairs` says, pair by pair; a family that is used much has a faster form."""
+        return PlainKernel(self._pairs)
+
     def pair_similarity(self, images: Encoded, texts: Encoded) -> Tensor:
         """Return the similarity of P pairs, image i with sentence i, (P,), with gradient."""
         require_pairs(images, texts)
         (regions, k_mask), (words, n_mask) = map(clean_fragments, (images, texts))
         return self._pairs(regions, words, k_mask, n_mask)
 
+    def _meeting(self) -> tuple[Tensor, ...]:
+        """Return the weights that neither encoder has, which can only be used when sides meet."""
+        encoders = {id(p) for part in (self.regions, self.text) for p in part.parameters()}
+        return tuple(p for p in self.parameters() if id(p) not in encoders)
+
     @abstractmethod
     def _pairs(self, regions: Tensor, words: Tensor, k_mask: Tensor, n_mask: Tensor) -> Tensor:
-        """Return the score of P pairs, (P,)."""
+        """Return the score of P pairs, (P,).
+
+        Args:
+            regions: (P, k, D), zero where there is none.
+            words: (P, n, D), likewise.
+            k_mask: (P, k), which regions are real.
+            n_mask: (P, n), which words are real.
+        """

@@ -16,7 +16,7 @@ from crossgaze.models.checks import (
     require_share,
     require_whole,
 )
-from crossgaze.models.families import ANSWERERS, family
+from crossgaze.models.families import answers, family
 from crossgaze.training.constraints import ConstraintConfig
 from crossgaze.training.data_config import DataConfig
 from crossgaze.training.losses import LossConfig
@@ -176,7 +176,7 @@ class TrainConfig:
     @property
     def task(self) -> Literal["match", "answer"]:
         """What is learned, which the family decides."""
-        return "answer" if self.family in ANSWERERS else "match"
+        return "answer" if answers(self.family) else "match"
 
     def model_config(self, region_width: int | None = None) -> Any:  # noqa: ANN401 (each family's)
         """Return the family's own configuration.

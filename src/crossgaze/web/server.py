@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from crossgaze.errors import InputError, MissingExtraError
@@ -59,4 +60,5 @@ def serve(app: FastAPI, bound: socket.socket) -> None:
         timeout_graceful_shutdown=PATIENCE,
         lifespan="on",
     )
-    uvicorn.Server(config).run(sockets=[bound])
+    with suppress(KeyboardInterrupt):  # uvicorn, once it has shut down, passes Ctrl-C on
+        uvicorn.Server(config).run(sockets=[bound])

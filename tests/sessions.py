@@ -1,0 +1,74 @@
+"""Commands as a guide or a help text shows them, run one after the other in the current folder."""
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import urllib.request
+
+import untrained
+from crossgaze.cli import main
+
+# Ctrl-C means what it means in a terminal, also where the tests run in the background.
+START = (
+    "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from crossgaze.cli import main; sys.exit(main())"
+)
+SERVER = "http://127.0.0.1:19530"  # of a Milvus, which tests/search/test_milvus_server.py has
+
+
+def blocks(page, language):
+    """Return the blocks of code of a Markdown page, each as it is printed."""
+    return re.findall(
+        rf"^```{language}\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE
+    )
+
+
+def shown(text):
+    """Return the lines that call crossgaze, without remarks in brackets behind them."""
+    lines = (line.strip() for line in text.splitlines())
+    return [re.sub(r" {2,}\(.*\)$", "", line) for line in lines if line.startswith("crossgaze ")]
+
+
+def run_here(line, capsys):
+    """Run a line of a session, and return what it printed; what never ends is stopped as by Ctrl-C.
+
+    A line that cannot be run here is none of a session: see `SERVER`.
+    """
+    words = untrained.with_models(shlex.split(line, comments=True)[1:])
+    if words[0] == "serve" or "--watch" in words:
+        return _until_stopped(words)
+    capsys.readouterr()
+    code = main(words)
+    out, err = capsys.readouterr()
+    assert code == 0, f"{line}\n{err}"
+    return out
+
+
+def _until_stopped(words):
+    """Run a command in a process of its own, stop it when it says how, and return its output."""
+    words = [*words, "--port", "0"] if words[0] == "serve" else words
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    said = []
+    with subprocess.Popen(
+        [sys.executable, "-c", START, *words], stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        try:
+            for line in process.stdout:
+                said.append(line)
+                if "top with Ctrl-C" in line:
+                    break
+            assert said, words
+            assert "top with Ctrl-C" in said[-1], said
+            if found := re.search(r" at http://[^:]+:(\d+)/", said[-1]):
+                answer = urllib.request.urlopen(f"http://127.0.0.1:{found[1]}/health")
+                assert answer.status == 200
+            process.send_signal(signal.SIGINT)
+            said += process.stdout.readlines()
+            assert process.wait(600) == 0, words
+        finally:
+            process.kill()
+    assert any(line.startswith("stopped") for line in said), said
+    return "".join(said)
