@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import json
 import os
@@ -79,7 +80,23 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
 def write_json(path: Path, value: Any) -> None:  # noqa: ANN401 (JSON is Any)
     """Write `value` as readable JSON, atomically."""
-    write_atomically(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    if any("\ud800" <= sign <= "\udfff" for sign in text):  # half signs have no UTF-8
+        text = json.dumps(value, indent=2, allow_nan=False)
+    write_atomically(path, text + "\n")
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Let two paths of one folder trade places in one step; False where the system has none.
+
+    Linux's renameat2: whoever looks finds the one or the other, and a kill comes before or after.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(libc, "renameat2"):  # macOS, and glibc before 2.28
+        return False
+    here, swap = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    done: int = libc.renameat2(here, os.fsencode(one), here, os.fsencode(other), swap)
+    return done == 0
 
 
 LOCK = ".crossgaze.lock"

@@ -6,8 +6,8 @@ model reads words with. A model is written beside its place and moved there whol
 
 from __future__ import annotations
 
+import glob
 import hashlib
-import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
@@ -22,8 +22,9 @@ from safetensors.torch import load_file, save_file
 from crossgaze import __version__
 from crossgaze.config import build, to_dict
 from crossgaze.data.text.vocabulary import Vocabulary
+from crossgaze.data.textfiles import parse_head
 from crossgaze.errors import FileFormatError, InputError
-from crossgaze.files import sync_folder, write_atomically, write_json
+from crossgaze.files import exchange, sync_folder, write_atomically, write_json
 from crossgaze.models.base import Model
 from crossgaze.models.card import model_card
 from crossgaze.models.families import family
@@ -104,15 +105,21 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
         raise InputError(f"{folder}: holds {first!r}, wanted a new folder or one with a model")
     folder.parent.mkdir(parents=True, exist_ok=True)
     fresh, old = (folder.with_name(f".{folder.name}.{os.getpid()}.{end}") for end in ("new", "old"))
+    if not folder.exists():
+        _bring_back(folder)
     for leftover in (fresh, old):
         shutil.rmtree(leftover, ignore_errors=True)
     fresh.mkdir()
     try:
         yield fresh
         sync_folder(fresh)
-        if folder.exists():
+        if not folder.exists():
+            fresh.rename(folder)
+        elif exchange(fresh, folder):
+            fresh.rename(old)
+        else:  # a kill between these two leaves the old one under another name
             folder.rename(old)
-        fresh.rename(folder)
+            fresh.rename(folder)
     except BaseException:
         if old.exists() and not folder.exists():
             old.rename(folder)
@@ -120,6 +127,23 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
         raise
     sync_folder(folder.parent)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _bring_back(folder: Path) -> None:
+    """Give a model its name again that a killed process had put aside to replace it."""
+    aside = sorted(folder.parent.glob(f".{glob.escape(folder.name)}.*.old"))
+    if aside and not _is_running(aside[0].suffixes[-2].removeprefix(".")):
+        aside[0].rename(folder)
+
+
+def _is_running(pid: str) -> bool:
+    try:
+        os.kill(int(pid), 0)
+    except (ValueError, ProcessLookupError):
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def _is_model(folder: Path) -> bool:
@@ -206,7 +230,7 @@ def _read_head(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise InputError(f"{path.parent}: is not a model's folder, it has no config.json")
     try:
-        head = json.loads(path.read_text("utf-8"))
+        head = parse_head(path, "a model's head")
         wrong = head["format"] != FORMAT or head["version"] != VERSION
         wanted = {"members": list} if head["family"] == "ensemble" else {"config": dict}
         missing = [key for key, kind in wanted.items() if not isinstance(head.get(key), kind)]

@@ -1,0 +1,146 @@
+"""Reading a bad file under guard: no other error than ours, no hang, no gluttony, no stray write."""
+
+import os
+import resource
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from crossgaze.errors import InputError
+
+SECONDS = 60  # a file of some kilobytes; only a hang takes that long, however busy the machine
+MEMORY = 2 << 30  # bytes beyond what the process has
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A reader under test.
+
+    Args:
+        name: what is read, for the table.
+        make: writes a good source into a folder.
+        read: reads a source; the second folder is where it may write.
+        share: of the number of inputs; 1 for a reader that takes about a millisecond.
+    """
+
+    name: str
+    make: Callable[[Path], object]
+    read: Callable[[Path, Path], object]
+    share: float = 1.0
+
+
+@dataclass
+class Tally:
+    """How many inputs were read, and how many refused."""
+
+    read: int = 0
+    refused: int = 0
+    kinds: set[str] = field(default_factory=set)
+
+
+class HangError(BaseException):
+    """Reading took longer than SECONDS. Not an Exception, so that no reader catches it."""
+
+
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+# Audit events that change a path, and how many of their first arguments are paths.
+_CHANGES = {
+    **dict.fromkeys(("os.mkdir", "os.remove", "os.rmdir", "os.truncate", "os.chmod"), 1),
+    **dict.fromkeys(("os.chown", "os.utime", "os.mkfifo", "shutil.rmtree"), 1),
+    **dict.fromkeys(("os.rename", "os.link", "os.symlink", "shutil.move"), 2),
+}
+_NEVER = ("os.system", "os.exec", "os.posix_spawn", "subprocess.Popen", "socket.connect")
+_watched: list[Any] = []  # (where writing is allowed, what was done elsewhere), while guarded
+
+
+def _hook(event, args):
+    if not _watched:
+        return
+    allowed, strays = _watched[-1]
+    if event in _NEVER:
+        strays.append((event, str(args)[:200]))
+    elif event == "open" and isinstance(args[0], str | bytes | os.PathLike):
+        mode, flags = args[1], args[2] or 0
+        if any(sign in mode for sign in "wax+") if isinstance(mode, str) else flags & _WRITES:
+            _judge(event, args[0], allowed, strays)
+    elif event in _CHANGES:
+        for path in args[: _CHANGES[event]]:
+            _judge(event, path, allowed, strays)
+
+
+def _judge(event, path, allowed, strays):
+    if not isinstance(path, str | bytes | os.PathLike):
+        return
+    where = os.path.abspath(os.fsdecode(path))  # noqa: PTH100 (an audit hook stays simple)
+    # A module that is read for the first time leaves its bytecode.
+    if not where.startswith((str(allowed), "/dev/null")) and "__pycache__" not in where:
+        strays.append((event, where))
+
+
+sys.addaudithook(_hook)
+
+
+@contextmanager
+def guarded(allowed: Path):
+    """Watch the block: it ends in time, stays in memory, writes nowhere but into `allowed`."""
+
+    def stop(signum, frame):
+        raise HangError(f"after {SECONDS} seconds")
+
+    strays: list[tuple[str, str]] = []
+    before = signal.signal(signal.SIGALRM, stop)
+    pages = int(Path("/proc/self/statm").read_text().split()[0]) if sys.platform == "linux" else 0
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    if pages:
+        resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MEMORY, hard))
+    _watched.append((allowed, strays))
+    try:
+        yield
+    finally:
+        _watched.pop()
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert not strays, f"wrote or ran something elsewhere: {strays}"
+
+
+def good_files(reader: Reader, folder: Path) -> dict[str, bytes]:
+    """Make a good source, show that it is read, and return its files' contents."""
+    source, target = folder / "good", folder / "good-out"
+    source.mkdir()
+    target.mkdir()
+    reader.make(source)
+    files = {
+        path.relative_to(source).as_posix(): path.read_bytes()
+        for path in sorted(source.rglob("*"))
+        if path.is_file()
+    }
+    with guarded(folder):
+        reader.read(source, target)
+    return files
+
+
+def try_reading(reader: Reader, files: dict[str, bytes], folder: Path, tally: Tally) -> None:
+    """Write a source and read it; anything but success and an InputError of one line fails."""
+    source, target = folder / "source", folder / "target"
+    for made in (source, target):
+        shutil.rmtree(made, ignore_errors=True)
+        made.mkdir(parents=True)
+    for name, content in files.items():
+        path = source / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    try:
+        with guarded(folder):
+            reader.read(source, target)
+        tally.read += 1
+    except InputError as error:
+        assert "\n" not in str(error), f"more than a line: {str(error)!r}"
+        tally.refused += 1
+        tally.kinds.add(type(error).__name__)
