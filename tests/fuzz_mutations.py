@@ -58,9 +58,8 @@ def bad_bytes(draw, data: bytes) -> bytes:
         elif how == 3:
             data = data[:start] + draw(st.sampled_from(TOKENS)) + data[start:]
         elif how == 4:
-            piece = struct.pack("<q", draw(st.sampled_from(NUMBERS[:11])))[
-                : draw(st.integers(1, 8))
-            ]
+            number = struct.pack("<q", draw(st.sampled_from(NUMBERS[:11])))
+            piece = number[: draw(st.integers(1, 8))]
             data = data[:start] + piece + data[start + len(piece) :]
         elif how == 5:
             stop = start + draw(st.integers(1, 200))
@@ -120,6 +119,11 @@ def _places(tree):
         yield tree, key
         if isinstance(value, dict | list):
             yield from _places(value)
+
+
+def bad_bytes_of(name: str, data: bytes):
+    """A damaged version of a file, whatever it is."""
+    return bad_bytes(data)
 
 
 @st.composite

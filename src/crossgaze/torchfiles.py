@@ -1,4 +1,4 @@
-"""Reading PyTorch's files from anybody: no code in them is run, and none unpacks to more than it is.
+"""PyTorch's files from anybody: no code in them is run, and none unpacks to more than it is.
 
 torch's unpickler for weights builds tensors, plain values and the classes that are named here; but
 it inflates compressed members of the zip, which `torch.save` never writes and a bomb has.

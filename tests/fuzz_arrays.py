@@ -1,211 +1,36 @@
-"""Every reader of files that a user may have from elsewhere, with a small good source of each."""
+"""Readers of features, weights, runs, indexes and photographs, with a small good source of each."""
 
 import argparse
+import contextlib
 import json
-import pickle
+import shutil
+from functools import partial
 
 import numpy as np
 import torch
 from PIL import Image
 
 import crossgaze
-import entity_files
 import feature_files
 import search_parts
 import training_parts
-from crossgaze.config import load_recipe
-from crossgaze.data.captions.precaps import read_precaps
-from crossgaze.data.captions.reading import read_captions
-from crossgaze.data.detect import holds_questions
-from crossgaze.data.entities.archive import Entities
-from crossgaze.data.questions.reading import read_questions
 from crossgaze.data.regions.importing import import_regions
-from crossgaze.data.regions.merge import merge
+from crossgaze.data.regions.merge import merge_stores
 from crossgaze.data.regions.store import RegionStore
 from crossgaze.data.regions.verify import verify
 from crossgaze.data.regions.writer import RegionWriter
-from crossgaze.data.text.vocabulary import Vocabulary
 from crossgaze.evaluation.report import read_ranks
 from crossgaze.explain.queries import read_queries
 from crossgaze.models.checkpoints import import_checkpoint
+from crossgaze.models.ensemble import Ensemble
 from crossgaze.models.vsrn_captioner import Captioner, CaptionerConfig
 from crossgaze.search.head import read_head
 from crossgaze.search.index import Index
-from crossgaze.training.config import TrainConfig
 from crossgaze.training.trainer import train
 from crossgaze.vision.backbones.base import read_weights
 from crossgaze.vision.photos import read_photo
-from crossgaze.vision.settings import ExtractConfig
 from crossgaze.vision.sources.box_files import read_box_file
 from fuzz_parts import Reader
-
-CAPTIONS = ["A dog runs .", "Two cats sit on a mat", 'He said "no", then left', "snow", "A red car"]
-
-
-def _images(folder, *names):
-    for name in names:
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
-
-
-# Captions -----------------------------------------------------------------------------------------
-
-
-def flickr8k(folder):
-    lines = [f"{n}.jpg#{i}\t{CAPTIONS[i]}\n" for n in "abc" for i in range(5)]
-    (folder / "Flickr8k.token.txt").write_text("".join(lines))
-    for split, name in (("train", "a"), ("dev", "b"), ("test", "c")):
-        (folder / f"Flickr_8k.{split}Images.txt").write_text(f"{name}.jpg\n")
-    _images(folder / "images", "a.jpg", "b.jpg", "c.jpg")
-
-
-def karpathy(folder):
-    images = [
-        {
-            "filename": f"{n}.jpg",
-            "filepath": "val2014",
-            "split": split,
-            "sentences": [{"raw": text, "tokens": text.split()} for text in CAPTIONS],
-        }
-        for n, split in (("a", "train"), ("b", "val"), ("c", "test"), ("d", "restval"))
-    ]
-    (folder / "dataset_toy.json").write_text(json.dumps({"dataset": "toy", "images": images}))
-
-
-def coco(folder):
-    for split, first in (("train", 0), ("val", 10)):
-        images = [{"id": first + i, "file_name": f"{first + i}.jpg"} for i in range(3)]
-        notes = [
-            {"id": i, "image_id": first + i % 3, "caption": text} for i, text in enumerate(CAPTIONS)
-        ]
-        content = {"images": images, "annotations": notes}
-        (folder / f"captions_{split}2014.json").write_text(json.dumps(content))
-
-
-def precomp(folder):
-    for split, rows in (("train", 2), ("test", 10)):  # test: each image five times
-        (folder / f"{split}_caps.txt").write_text("\n".join(CAPTIONS * 2) + "\n")
-        np.save(folder / f"{split}_ims.npy", np.ones((rows, 4, 6), np.float32))
-
-
-def own_csv(folder):
-    rows = "".join(f'{n}.jpg;"{text}";train\n' for n, text in enumerate(("a, b", "c\nd", "e")))
-    (folder / "captions.csv").write_text("image;caption;split\n" + rows)
-
-
-def own_txt(folder):
-    (folder / "captions.txt").write_text("".join(f"{n}.jpg\t{t}\n" for n, t in enumerate(CAPTIONS)))
-
-
-def own_jsonl(folder):
-    rows = [{"image": f"{n}.jpg", "caption": t, "split": "dev"} for n, t in enumerate(CAPTIONS)]
-    (folder / "captions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-
-def precaps(folder):
-    (folder / "train_precaps.txt").write_text("1,5,6,2\n1,3,2\n" * 5)
-
-
-def _captions(source, target):
-    found = read_captions(source)
-    for split in set(found.splits):
-        found.split(split)
-    assert not holds_questions(source)
-
-
-# Questions ----------------------------------------------------------------------------------------
-
-
-def vqa(folder):
-    for split, numbers in (("train2014", (1, 2)), ("val2014", (3,))):
-        head = {"data_type": "mscoco", "data_subtype": split}
-        asked = [
-            {"question_id": n, "image_id": n, "question": "What?", "multiple_choices": ["a", "b"]}
-            for n in numbers
-        ]
-        answers = [
-            {
-                "question_id": n,
-                "image_id": n,
-                "answer_type": "other",
-                "multiple_choice_answer": "a",
-                "answers": [{"answer": "a", "answer_id": i} for i in range(10)],
-            }
-            for n in numbers
-        ]
-        for name, more in (
-            (f"MultipleChoice_mscoco_{split}_questions.json", {"questions": asked}),
-            (f"mscoco_{split}_annotations.json", {"annotations": answers}),
-        ):
-            (folder / name).write_text(json.dumps(head | more))
-
-
-def daquar(folder):
-    pairs = "what is left of the lamp in the image1 ?\nbed\nhow many in the image3 ?\n2, 3\n"
-    (folder / "all_qa_pairs.txt").write_text(pairs)
-    (folder / "train_images_list.txt").write_text("image1\nimage2\n")
-    (folder / "test_images_list.txt").write_text("image3\n")
-
-
-def easy_vqa(folder):
-    (folder / "answers.txt").write_text("yes\nno\nred\n")
-    for split in ("train", "test"):
-        _images(folder / split / "images", "0.png", "1.png")
-        asked = [["what colour is it?", "red", 1], ["is it red?", "yes", 0]]
-        (folder / split / "questions.json").write_text(json.dumps(asked))
-
-
-def _questions(source, target):
-    found = read_questions(source)
-    for split in {question.split for question in found.questions}:
-        found.split(split)
-    holds_questions(source)
-
-
-# Entities and vocabularies ------------------------------------------------------------------------
-
-
-def entities(folder):
-    entity_files.folder(folder)
-
-
-def entities_zip(folder):
-    members = {"Annotations/42.xml": entity_files.XML, "Sentences/42.txt": entity_files.SENTENCES}
-    entity_files.zipped(folder / "annotations.zip", members)
-
-
-def _entities(source, target):
-    found = Entities.open(source)
-    for image in found:
-        found.read(image)
-
-
-def vocabulary_json(folder):
-    search_parts.WORDS.save(folder / "vocab.json")
-
-
-def vocabulary_pickle(folder):
-    kind = type("Vocabulary", (), {"__module__": "vocab"})
-    words = search_parts.WORDS.words
-    made = kind()
-    made.word2idx = {word: i for i, word in enumerate(words)}
-    made.idx2word, made.idx = dict(enumerate(words)), len(words)
-    import sys
-    import types
-
-    sys.modules["vocab"] = module = types.ModuleType("vocab")
-    module.Vocabulary = kind  # type: ignore[attr-defined]
-    try:
-        (folder / "vocab.pkl").write_bytes(pickle.dumps(made, 2))
-    finally:
-        del sys.modules["vocab"]
-
-
-def _vocabulary(source, target):
-    (path,) = source.iterdir()
-    Vocabulary.load(path).encode("a red dog barks")
-
 
 # Region features ----------------------------------------------------------------------------------
 
@@ -233,7 +58,7 @@ def _store(source, target):
     found = RegionStore(source)
     found.read(list(found.ids))
     found.describe()
-    merge([source], target / "merged")
+    merge_stores([source], target / "merged")
 
 
 def tsv(folder):
@@ -277,24 +102,6 @@ def _boxes(source, target):
 
 
 # Recipes, checkpoints, models ---------------------------------------------------------------------
-
-
-def train_recipe(folder):
-    tree = training_parts.tree(("captions.jsonl", "regions"))
-    (folder / "recipe.yaml").write_text(json.dumps(tree, indent=1))
-
-
-def recipe_text(folder):
-    text = "# a recipe\nregions: grid\ngrid: 3\nsize: 64\nbatch: 4\ndtype: float16\nfit: keep\n"
-    (folder / "recipe.yaml").write_text(text)
-
-
-def _train_recipe(source, target):
-    load_recipe(TrainConfig, source / "recipe.yaml")
-
-
-def _extract_recipe(source, target):
-    load_recipe(ExtractConfig, source / "recipe.yaml")
 
 
 def _gru(width, size, words, reverse):
@@ -347,8 +154,6 @@ def model_folder(folder):
 
 
 def ensemble(folder):
-    from crossgaze.models.ensemble import Ensemble
-
     Ensemble([search_parts.reranker(), search_parts.reranker(2)]).save_pretrained(folder)
 
 
@@ -383,7 +188,7 @@ def run(folder):
     paths = training_parts.write_world(folder / "world", images=6, dev=2)
     config = training_parts.settings(paths, "vse++", epochs=2, batch=6, save_every=1)
 
-    class Stop(Exception):
+    class StopError(Exception):
         pass
 
     calls = []
@@ -391,12 +196,10 @@ def run(folder):
     def step(done, total):
         calls.append(done)
         if len(calls) == 3:
-            raise Stop
+            raise StopError
 
-    try:
+    with contextlib.suppress(StopError):
         train(config, folder / "run", device="cpu", on_progress=step)
-    except Stop:
-        pass
     (folder / "run" / ".crossgaze.lock").unlink()
 
 
@@ -446,8 +249,6 @@ def _index(source, target):
 def index_head(folder):
     index(folder / "made")
     (folder / "index.json").write_bytes((folder / "made" / "index" / "index.json").read_bytes())
-    import shutil
-
     shutil.rmtree(folder / "made")
 
 
@@ -465,51 +266,25 @@ def _photo(source, target):
     read_photo(path, 32)
 
 
-def _kind(kind):
-    def make(folder):
-        photo(folder, kind)
-
-    return make
-
-
 READERS = (
-    Reader("captions: Flickr8k", flickr8k, _captions),
-    Reader("captions: Karpathy's JSON", karpathy, _captions),
-    Reader("captions: MS-COCO's JSON", coco, _captions),
-    Reader("captions: precomp with .npy", precomp, _captions),
-    Reader("captions: own CSV", own_csv, _captions),
-    Reader("captions: own text", own_txt, _captions),
-    Reader("captions: own JSON Lines", own_jsonl, _captions),
-    Reader(
-        "captions: BFAN's word numbers", precaps, lambda s, _: read_precaps(s / "train_precaps.txt")
-    ),
-    Reader("questions: VQA's JSON", vqa, _questions),
-    Reader("questions: DAQUAR's text", daquar, _questions),
-    Reader("questions: easy-vqa's JSON", easy_vqa, _questions),
-    Reader("entities: XML and sentences", entities, _entities),
-    Reader("entities: zip", entities_zip, _entities),
-    Reader("vocabulary: JSON", vocabulary_json, _vocabulary),
-    Reader("vocabulary: pickle", vocabulary_pickle, _vocabulary),
     Reader("region store", store, _store, 0.2),
     Reader("features: TSV", tsv, _import, 0.2),
     Reader("features: LXMERT's TSV", lxmert, _import, 0.2),
     Reader("features: .npy", npy, _import, 0.2),
     Reader("features: .npz", npz, _import_npz, 0.2),
     Reader("boxes: COCO's JSON", boxes_json, _boxes),
-    Reader("recipe: training", train_recipe, _train_recipe),
-    Reader("recipe: extraction", recipe_text, _extract_recipe),
     Reader("checkpoint: SCAN", checkpoint, _checkpoint, 0.2),
     Reader("checkpoint: VSRN", checkpoint_vsrn, _checkpoint_vsrn, 0.2),
     Reader("weights: PyTorch", weights, _weights),
     Reader("model folder", model_folder, _model, 0.2),
     Reader("model folder: ensemble", ensemble, _model, 0.2),
     Reader("model folder: caption generator", captioner, _captioner, 0.2),
-    Reader("training run", run, _run, 0.02),
+    Reader("training run", run, _run, 0.02, malice=False),
     Reader("result of an evaluation", result, _result),
     Reader("index: head", index_head, _index_head),
-    Reader("index: all files", index, _index, 0.02),
+    Reader("index: all files", index, _index, 0.02, malice=False),
     *(
-        Reader(f"photograph: {kind}", _kind(kind), _photo)
+        Reader(f"photograph: {kind}", partial(photo, kind=kind), _photo)
         for kind in ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
     ),
 )
