@@ -14,6 +14,7 @@ import crossgaze
 import feature_files
 import search_parts
 import training_parts
+from crossgaze.config import load_recipe
 from crossgaze.data.regions.importing import import_regions
 from crossgaze.data.regions.merge import merge_stores
 from crossgaze.data.regions.store import RegionStore
@@ -26,6 +27,7 @@ from crossgaze.models.ensemble import Ensemble
 from crossgaze.models.vsrn_captioner import Captioner, CaptionerConfig
 from crossgaze.search.head import read_head
 from crossgaze.search.index import Index
+from crossgaze.training.config import TrainConfig
 from crossgaze.training.trainer import train
 from crossgaze.vision.backbones.base import read_weights
 from crossgaze.vision.photos import read_photo
@@ -102,6 +104,15 @@ def _boxes(source, target):
 
 
 # Recipes, checkpoints, models ---------------------------------------------------------------------
+
+
+def train_recipe(folder):
+    tree = training_parts.tree(("captions.jsonl", "regions"))
+    (folder / "recipe.yaml").write_text(json.dumps(tree, indent=1))
+
+
+def _train_recipe(source, target):
+    load_recipe(TrainConfig, source / "recipe.yaml")
 
 
 def _gru(width, size, words, reverse):
@@ -273,6 +284,7 @@ READERS = (
     Reader("features: .npy", npy, _import, 0.2),
     Reader("features: .npz", npz, _import_npz, 0.2),
     Reader("boxes: COCO's JSON", boxes_json, _boxes),
+    Reader("recipe: training", train_recipe, _train_recipe),
     Reader("checkpoint: SCAN", checkpoint, _checkpoint, 0.2),
     Reader("checkpoint: VSRN", checkpoint_vsrn, _checkpoint_vsrn, 0.2),
     Reader("weights: PyTorch", weights, _weights),

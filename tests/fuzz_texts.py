@@ -8,7 +8,6 @@ import types
 import numpy as np
 
 import entity_files
-import training_parts
 from crossgaze.config import load_recipe
 from crossgaze.data.captions.precaps import read_precaps
 from crossgaze.data.captions.reading import read_captions
@@ -16,7 +15,6 @@ from crossgaze.data.detect import holds_questions
 from crossgaze.data.entities.archive import Entities
 from crossgaze.data.questions.reading import read_questions
 from crossgaze.data.text.vocabulary import Vocabulary
-from crossgaze.training.config import TrainConfig
 from crossgaze.vision.settings import ExtractConfig
 from fuzz_parts import Reader
 
@@ -193,18 +191,9 @@ def _vocabulary(source, target):
 # Recipes ----------------------------------------------------------------------------------------
 
 
-def train_recipe(folder):
-    tree = training_parts.tree(("captions.jsonl", "regions"))
-    (folder / "recipe.yaml").write_text(json.dumps(tree, indent=1))
-
-
 def recipe_text(folder):
     text = "# a recipe\nregions: grid\ngrid: 3\nsize: 64\nbatch: 4\ndtype: float16\nfit: keep\n"
     (folder / "recipe.yaml").write_text(text)
-
-
-def _train_recipe(source, target):
-    load_recipe(TrainConfig, source / "recipe.yaml")
 
 
 def _extract_recipe(source, target):
@@ -227,6 +216,5 @@ READERS = (
     Reader("entities: zip", entities_zip, _entities),
     Reader("vocabulary: JSON", vocabulary_json, _vocabulary),
     Reader("vocabulary: pickle", vocabulary_pickle, _vocabulary),
-    Reader("recipe: training", train_recipe, _train_recipe),
     Reader("recipe: extraction", recipe_text, _extract_recipe),
 )

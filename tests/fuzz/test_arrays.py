@@ -1,4 +1,4 @@
-"""Bad features, weights, runs, indexes and photographs: read, or refused in a line; nothing else ever."""
+"""Bad features, weights, runs, indexes, photographs: read, or refused in a line; no more."""
 
 import pytest
 
