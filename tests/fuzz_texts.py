@@ -75,7 +75,8 @@ def own_csv(folder):
 
 
 def own_txt(folder):
-    (folder / "captions.txt").write_text("".join(f"{n}.jpg\t{t}\n" for n, t in enumerate(CAPTIONS)))
+    rows = "".join(f"{number}.jpg\t{text}\n" for number, text in enumerate(CAPTIONS[:2]))
+    (folder / "captions.txt").write_text("image\tcaption\n" + rows)
 
 
 def own_jsonl(folder):
@@ -104,10 +105,7 @@ def _captions(source, target):
 def vqa(folder):
     for split, numbers in (("train2014", (1, 2)), ("val2014", (3,))):
         head = {"data_type": "mscoco", "data_subtype": split}
-        asked = [
-            {"question_id": n, "image_id": n, "question": "What?", "multiple_choices": ["a", "b"]}
-            for n in numbers
-        ]
+        asked = [{"question_id": n, "image_id": n, "question": "What?"} for n in numbers]
         answers = [
             {
                 "question_id": n,
@@ -119,7 +117,7 @@ def vqa(folder):
             for n in numbers
         ]
         for name, more in (
-            (f"MultipleChoice_mscoco_{split}_questions.json", {"questions": asked}),
+            (f"OpenEnded_mscoco_{split}_questions.json", {"questions": asked}),
             (f"mscoco_{split}_annotations.json", {"annotations": answers}),
         ):
             (folder / name).write_text(json.dumps(head | more))

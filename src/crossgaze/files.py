@@ -64,7 +64,8 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
     A temporary file beside it is renamed over it; if writing fails nothing is left behind.
     """
-    data = content.encode() if isinstance(content, str) else content
+    # Half a sign, which a stranger's JSON may hold, has no UTF-8; \udXXX is what JSON has for it.
+    data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         with partial.open("wb") as file:
@@ -80,10 +81,7 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
 def write_json(path: Path, value: Any) -> None:  # noqa: ANN401 (JSON is Any)
     """Write `value` as readable JSON, atomically."""
-    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
-    if any("\ud800" <= sign <= "\udfff" for sign in text):  # half signs have no UTF-8
-        text = json.dumps(value, indent=2, allow_nan=False)
-    write_atomically(path, text + "\n")
+    write_atomically(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def exchange(one: Path, other: Path) -> bool:
