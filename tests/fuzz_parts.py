@@ -76,15 +76,24 @@ def _hook(event, args):
             _judge(event, args[0], allowed, strays)
     elif event in _CHANGES:
         for path in args[: _CHANGES[event]]:
-            _judge(event, path, allowed, strays)
+            _judge(event, _in_folder(path, args[-1]), allowed, strays)
+
+
+def _in_folder(path, folder):
+    """Return a path that was given inside an open folder, as shutil.rmtree does."""
+    if isinstance(path, str) and isinstance(folder, int) and folder > 2 and path[:1] != "/":
+        link = f"/proc/self/fd/{folder}"
+        return os.path.join(os.path.realpath(link), path)  # noqa: PTH118
+    return path
 
 
 def _judge(event, path, allowed, strays):
     if not isinstance(path, str | bytes | os.PathLike):
         return
     where = os.path.abspath(os.fsdecode(path))  # noqa: PTH100 (an audit hook stays simple)
-    # A module that is read for the first time leaves its bytecode.
-    if not where.startswith((str(allowed), "/dev/null")) and "__pycache__" not in where:
+    # What a library leaves when it is first used: bytecode, folders for its own caches.
+    kept = ("__pycache__", "torchinductor", "matplotlib", ".cache")
+    if not where.startswith((str(allowed), "/dev/null")) and not any(k in where for k in kept):
         strays.append((event, where))
 
 

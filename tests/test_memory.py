@@ -38,8 +38,9 @@ def test_features_that_would_not_fit_are_refused_with_the_number_that_would(monk
     from crossgaze.data.regions.store import RegionStore
     from crossgaze.training.batches import ImageRegions
 
-    with RegionWriter(tmp_path / "s", 2, 4, dtype="float16") as writer:
-        writer.append([f"{n}" for n in range(100)], np.ones((100, 2, 4)))
+    with RegionWriter(tmp_path / "s", 2, 4, dtype="float16", fields=["counts"]) as writer:
+        names = [f"{n}" for n in range(100)]
+        writer.append(names, np.ones((100, 2, 4)), counts=np.full(100, 2))
     store = RegionStore(tmp_path / "s")
     machine(monkeypatch, tmp_path, 1)  # 1,024 bytes; an image has 16
     with pytest.raises(InputError, match=r"data.in_memory: 100 images' features need 1,600") as e:

@@ -18,7 +18,7 @@ NAMED = sorted({test for row in ROWS for test in row.tests})
 
 
 @functools.cache
-def tests_in(path):
+def names_in(path):
     found = ast.walk(ast.parse((ROOT / path).read_text("utf-8")))
     return {node.name for node in found if isinstance(node, ast.FunctionDef)}
 
@@ -27,7 +27,7 @@ def tests_in(path):
 def test_every_named_test_exists(test):
     path, name = test.split("::")
     assert name.startswith("test_")
-    assert name in tests_in(path)
+    assert name in names_in(path)
 
 
 def test_the_page_is_what_the_tool_writes():

@@ -33,6 +33,16 @@ def bytes_in(folder: Path) -> int:
     return total
 
 
+def stamp_of(status: os.stat_result) -> tuple[int, int]:
+    """Return size and date (ns since 1970), by which a file is known to be the same.
+
+    Some file systems keep dates past the year 2262, which a store's 64 bits do not hold; those are
+    all the last one that they do.
+    """
+    most = (1 << 63) - 1
+    return status.st_size, max(min(status.st_mtime_ns, most), -most)
+
+
 def sync_tree(folder: Path, known: set[tuple[str, int]]) -> set[tuple[str, int]]:
     """Make the files in a folder durable that are new or changed, and their names.
 
