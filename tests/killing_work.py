@@ -79,5 +79,6 @@ def serve(told, world):
     adding.COMMIT = adding.GROUP = 2
     index = Index.open(world / "index", source=Slow())
     with bind("127.0.0.1", 0) as bound:
+        bound.listen(16)  # whoever asks before the service is ready waits
         told.send(address_of(bound, "127.0.0.1"))
         run(create_app(index, ServeConfig(folders=(world / "photos",))), bound)

@@ -36,11 +36,11 @@ def bytes_in(folder: Path) -> int:
 def stamp_of(status: os.stat_result) -> tuple[int, int]:
     """Return size and date (ns since 1970), by which a file is known to be the same.
 
-    Some file systems keep dates past the year 2262, which a store's 64 bits do not hold; those are
-    all the last one that they do.
+    Some file systems keep dates past the year 2262, which a store's 64 bits do not hold: those
+    begin again with 1677, and still tell one date from the next.
     """
-    most = (1 << 63) - 1
-    return status.st_size, max(min(status.st_mtime_ns, most), -most)
+    half = 1 << 63
+    return status.st_size, (status.st_mtime_ns + half) % (2 * half) - half
 
 
 def sync_tree(folder: Path, known: set[tuple[str, int]]) -> set[tuple[str, int]]:
