@@ -1,16 +1,18 @@
 """PyTorch's files from anybody: nothing is run, nothing is inflated."""
 
 import argparse
+import errno
 import io
 import pickle
 import zipfile
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from crossgaze.errors import FileFormatError, InputError
 from crossgaze.models.checkpoints import import_checkpoint
-from crossgaze.torchfiles import load_torch
+from crossgaze.torchfiles import load_torch, save_tensors, save_torch
 from crossgaze.training.snapshots import read_checkpoint
 from crossgaze.vision.backbones.base import read_weights
 
@@ -69,3 +71,24 @@ def test_both_formats_of_torch_are_read(tmp_path, new):
     found = load_torch(tmp_path / "x.pt")
     assert torch.equal(found["a"], value["a"])
     assert found["b"] == value["b"]
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_disk_that_fills_up_is_called_so(tmp_path, number):
+    class Full(io.BytesIO):
+        def write(self, data):
+            if self.tell() > 1000:
+                raise OSError(number, "full")
+            return super().write(data)
+
+    with pytest.raises(OSError, match="full") as caught:
+        save_torch(Full(), {"a": torch.ones(10_000)})
+    assert caught.value.errno == number
+
+
+def test_what_safetensors_cannot_write_is_what_the_system_said(tmp_path):
+    with pytest.raises(OSError, match="No such file or directory") as caught:
+        save_tensors(tmp_path / "no" / "x.safetensors", {"a": torch.ones(2)})
+    assert caught.value.errno == errno.ENOENT
+    save_tensors(tmp_path / "x.safetensors", {"a": torch.ones(2)})
+    assert load_file(tmp_path / "x.safetensors")["a"].tolist() == [1, 1]

@@ -1,17 +1,24 @@
-"""PyTorch's files from anybody: no code in them is run, and none unpacks to more than it is.
+"""Tensors in files: read from anybody, and written so that a full disk is called a full disk.
 
-torch's unpickler for weights builds tensors, plain values and the classes that are named here; but
-it inflates compressed members of the zip, which `torch.save` never writes and a bomb has.
+torch's unpickler for weights builds tensors, plain values and the classes that are named here, and
+runs nothing; but it inflates compressed members of the zip, which `torch.save` never writes and a
+bomb has.
 """
 
 from __future__ import annotations
 
+import errno
+import os
+import re
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import save_file
+from torch import Tensor
 
 from crossgaze.errors import FileFormatError
 
@@ -44,3 +51,52 @@ def require_no_bomb(path: Path) -> None:
         raise FileFormatError(
             path, f"has {size:,} bytes and unpacks to {unpacked:,}; torch.save packs nothing"
         )
+
+
+def save_tensors(path: Path, weights: Mapping[str, Tensor]) -> None:
+    """Write named tensors as safetensors, on disk for good.
+
+    Raises:
+        OSError: what the system said; safetensors has an error of its own for it.
+    """
+    try:
+        save_file(dict(weights), path, metadata={"format": "pt"})
+    except SafetensorError as error:
+        said = re.search(r"os error (\d+)", str(error))
+        number = int(said[1]) if said else errno.EIO
+        raise OSError(number, os.strerror(number), str(path)) from None
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def save_torch(file: IO[bytes], value: object) -> None:
+    """Write what `load_torch` reads.
+
+    Raises:
+        OSError: what the system said; torch would call it a failure of its own.
+    """
+    keeping = _Keeping(file)
+    try:
+        torch.save(value, keeping)  # type: ignore[arg-type]
+    except RuntimeError:
+        if keeping.said is not None:
+            raise keeping.said from None
+        raise
+
+
+class _Keeping:
+    """A file that keeps what the system said when it could not be written."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+        self.said: OSError | None = None
+
+    def write(self, data: bytes) -> int:
+        try:
+            return self.file.write(data)
+        except OSError as error:
+            self.said = error
+            raise
+
+    def flush(self) -> None:
+        self.file.flush()

@@ -70,7 +70,7 @@ READS = {
 
 def main(world, place, *words):
     for name, work in WORKS.items():
-        folder, said = place / name.replace(" ", "-"), None
+        folder, said = place / name.replace(" ", "-") / "out", None
         try:
             READS[name](folder) if words else work(world, folder)
         except Exception as error:  # noqa: BLE001 (what the command line would say)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 from crossgaze import __version__
 from crossgaze.config import build, to_dict
@@ -31,6 +31,7 @@ from crossgaze.models.families import family
 from crossgaze.models.finding import FILES, FORMAT, VERSION, find_folder
 from crossgaze.models.fitting import build_fitting, load_weights
 from crossgaze.models.matcher import Matcher
+from crossgaze.torchfiles import save_tensors
 
 if TYPE_CHECKING:
     from crossgaze.models.answerer import Answerer
@@ -68,9 +69,7 @@ def save_ensemble(model: Ensemble, folder: str | Path) -> None:
 
 def _write(model: Model, out: Path) -> None:
     weights = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
-    save_file(weights, out / "model.safetensors", metadata={"format": "pt"})
-    with (out / "model.safetensors").open("rb") as file:
-        os.fsync(file.fileno())
+    save_tensors(out / "model.safetensors", weights)
     digest = None
     if model.vocabulary is not None:
         model.vocabulary.save(out / "vocab.json")

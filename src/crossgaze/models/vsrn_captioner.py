@@ -29,7 +29,7 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -45,6 +45,7 @@ from crossgaze.models.fitting import load_weights, require_fit
 from crossgaze.models.norms import masked_softmax
 from crossgaze.models.pretrained import replacing_folder
 from crossgaze.models.text import last_word
+from crossgaze.torchfiles import save_tensors
 
 FORMAT = "crossgaze-captioner"
 
@@ -232,7 +233,7 @@ class Captioner(Companion):
         """Write it to a folder that `Captioner.load` reads, without any pickle."""
         with replacing_folder(Path(folder)) as out:
             weights = {name: tensor.contiguous() for name, tensor in self.state_dict().items()}
-            save_file(weights, out / "model.safetensors", metadata={"format": "pt"})
+            save_tensors(out / "model.safetensors", weights)
             self.vocabulary.save(out / "vocab.json")
             head = {"format": FORMAT, "version": 1, "config": to_dict(self.config)}
             write_json(out / "config.json", head)
