@@ -1,10 +1,14 @@
 """SIGKILL at random moments, cheap enough for fifty of them in a row."""
 
 import multiprocessing
+import os
 import random
 import signal
 import time
+from multiprocessing import forkserver
+from pathlib import Path
 
+import crossgaze
 import killing_work
 
 # Each process is a fork of one that has imported torch; and that one has no threads, which a fork
@@ -13,8 +17,22 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["killing_work"])
 
 
+def _start_server():
+    """Start the server of forks where it finds what it shall import; pytest's path is its own."""
+    ours = [Path(__file__).parent, Path(crossgaze.__file__).parents[1]]
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join([*map(str, ours), *([before] if before else [])])
+    try:
+        forkserver.ensure_running()
+    finally:
+        del os.environ["PYTHONPATH"]
+        if before is not None:
+            os.environ["PYTHONPATH"] = before
+
+
 def start(work, *args):
     """Start a process; return it and the end of its pipe, once it has begun."""
+    _start_server()
     told, tell = _CONTEXT.Pipe(duplex=False)
     process = _CONTEXT.Process(target=killing_work.begun, args=(work, tell, *args), daemon=True)
     process.start()
