@@ -36,8 +36,7 @@ they read, a guard watches: an input of some kilobytes may take 60 seconds, 2 GB
 before, and may write nowhere but into the folder it was given, start no program and open no
 connection.
 
-What is trusted and what is not, and how to report a hole, says
-[SECURITY.md](https://github.com/crossgaze/crossgaze/blob/main/SECURITY.md).
+What is trusted and what is not, and how to report a hole, says `SECURITY.md` in the repository.
 
 ## What is not tested
 
