@@ -8,7 +8,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 TORCH_INDEX ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow coverage bench lint format docs clean
+.PHONY: help demo test test-slow reliability coverage bench lint format docs clean
 
 help: ## list the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -40,6 +40,12 @@ test: $(VENV)/.dev ## run the tests (minutes)
 test-slow: $(VENV)/.dev ## run the slow tests as well
 	@$(BIN)/python -m pytest -m "slow or not slow" $(ARGS)
 
+# A quarter of an hour or more on an idle machine; RUNS may name some of the tests.
+RUNS ?= tests/fuzz tests/reliability tests/search/test_durability.py tests/data/regions/test_store.py
+reliability: $(VENV)/.dev ## repeat the bad days often, count, and write docs/reliability.md
+	@CROSSGAZE_COUNTS=results/reliability.json OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow $(RUNS)
+	@$(BIN)/python tools/reliability_page.py
+
 coverage: $(VENV)/.dev ## run the tests, say which lines none of them ran, want 90 % of data/ and vision/
 	@$(BIN)/python -m pytest --cov --cov-report=term $(ARGS)
 	@for part in data vision; do echo "== $$part"; \
@@ -48,10 +54,11 @@ coverage: $(VENV)/.dev ## run the tests, say which lines none of them ran, want 
 bench: $(VENV)/.dev ## measure speed, as ratios; keep the machine idle meanwhile
 	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
-lint: $(VENV)/.dev ## check style and types
+lint: $(VENV)/.dev ## check style, types, and that dependencies are as they should be
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
+	@$(BIN)/python tools/audit.py
 
 format: $(VENV)/.dev ## mend style
 	@$(BIN)/ruff format .

@@ -1,5 +1,6 @@
 """Recipes and overrides."""
 
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -103,6 +104,14 @@ def test_what_is_wrong_is_named(overrides, message):
         ("name: 2024-13-45", "is not valid YAML: month must be in"),
         ("name: x\nsize: " + "9" * 5000, "is not valid YAML"),
         ('name: !!int "abc"', "is not valid YAML"),
+        ('name: !!int ""', "the tag 'tag:yaml.org,2002:int' is not taken"),
+        ("name: !!bool x", "line 1: is not valid YAML: the tag"),
+        ("name: !!timestamp x", "the tag"),
+        ("name: ! x", "the tag '!' is not taken"),
+        ("name: !<x> y", "the tag 'x' is not taken"),
+        ("name: x\n? [a, b]\n: c", "is not valid YAML"),
+        ("name: x\nrate: " + "9" * 400, "rate: got 9999.*, wanted a number"),
+        ("a" * 900 + ": 1", "unknown key 'a{80}'"),
         ("name: 3\nfolder: 3\n", "name: got 3, wanted text"),
         ("[" * 3000, "nested too deeply|not valid YAML"),
     ],
@@ -167,3 +176,11 @@ def test_an_empty_inner_part_can_be_filled_from_outside(tmp_path):
 def test_a_dictionary_builds_the_same_configuration(rate, sizes, size, steps):
     config = Outer("x", rate, sizes=tuple(sizes), size=size, inner=Inner(steps), folder=Path("f"))
     assert build(Outer, to_dict(config)) == config
+
+
+def test_many_keys_take_no_longer_than_few(tmp_path):
+    text = "".join(f"k{number}: 1\n" for number in range(20_000))  # once it was their square
+    started = time.process_time()
+    with pytest.raises(InputError, match="unknown key 'k0'"):
+        load_recipe(Outer, recipe(tmp_path, text))
+    assert time.process_time() - started < 30

@@ -21,6 +21,8 @@ from crossgaze.errors import (
         FileFormatError("a.txt", "has no tab", line=3),
         FileFormatError("a.txt", "is empty"),
         MissingExtraError("the demo", "skimage", "demo"),
+        InputError("two\nlines"),
+        FileFormatError("a\nb.txt", "has\x1b[31m"),
     ],
 )
 def test_errors_come_back_from_another_process_as_they_were(error):
@@ -47,3 +49,18 @@ def test_what_a_path_should_have_been_is_said(tmp_path):
 def test_the_nearest_name_is_offered_only_if_it_is_near():
     assert nearest("backbon", ["backbone", "grid"]) == " (did you mean 'backbone'?)"
     assert nearest("zzz", ["backbone", "grid"]) == ""
+
+
+@pytest.mark.parametrize(
+    "sign", ["\n", "\r", "\x1b[2J", "\u2028", "\u202e", "\ud800", "\0", "\x9b"]
+)
+def test_a_message_is_one_line_that_no_terminal_obeys(sign):
+    for error in (InputError(f"name: got 'a{sign}b'"), FileFormatError(f"{sign}.txt", "is odd")):
+        assert len(str(error).splitlines()) == 1
+        assert sign[0] not in str(error)
+        str(error).encode()
+
+
+def test_what_people_write_stays_as_it_is():
+    text = "Fotos/Übersicht 猫 🐈.jpg: ist größer"
+    assert str(InputError(text)) == text

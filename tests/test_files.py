@@ -1,5 +1,6 @@
 """Writing files whole."""
 
+import json
 import os
 import subprocess
 import sys
@@ -8,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from crossgaze.errors import InputError
-from crossgaze.files import bytes_in, only_writer, sync_tree, write_atomically, write_json
+from crossgaze.files import (
+    bytes_in,
+    exchange,
+    only_writer,
+    sync_tree,
+    write_atomically,
+    write_json,
+)
 
 
 def test_the_old_content_stays_until_the_new_is_whole(tmp_path, monkeypatch):
@@ -77,3 +85,21 @@ def test_another_process_is_refused_while_one_writes_and_let_in_after(tmp_path):
             pass
     assert f"pid {os.getpid()}" in refused.stderr
     assert other().stdout == "in\n"
+
+
+def test_half_signs_are_written_as_json_can(tmp_path):
+    write_json(tmp_path / "a.json", {"a": "\ud800", "b": "ü"})
+    assert json.loads((tmp_path / "a.json").read_text("utf-8")) == {"a": "\ud800", "b": "ü"}
+    write_json(tmp_path / "a.json", {"b": "ü"})
+    assert "ü" in (tmp_path / "a.json").read_text("utf-8")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux's own call")
+def test_two_folders_trade_places(tmp_path):
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "who").write_text(name)
+    assert exchange(tmp_path / "a", tmp_path / "b")
+    assert [(tmp_path / name / "who").read_text() for name in "ab"] == ["b", "a"]
+    assert not exchange(tmp_path / "a", tmp_path / "no")
+    assert (tmp_path / "a" / "who").read_text() == "b"

@@ -20,7 +20,8 @@ from crossgaze.files import write_atomically
 from crossgaze.models.answerer import Answerer
 from crossgaze.models.base import Model
 from crossgaze.models.finding import FILES, ZOO
-from crossgaze.models.pretrained import load, replacing_folder, write_weights
+from crossgaze.models.pretrained import load, replacing_folder
+from crossgaze.torchfiles import save_tensors
 
 LIMIT = 15.0  # megabytes of a model that ships, all files together
 
@@ -70,7 +71,7 @@ def ship(run, name, zoo=ZOO, *, limit=LIMIT, result=None):
             key: value.half() if value.is_floating_point() else value
             for key, value in weights.items()
         }
-        write_weights(out / "model.safetensors", halves)
+        save_tensors(out / "model.safetensors", halves)
         load(out)  # refuses weights beyond the range of half precision
         size = sum(path.stat().st_size for path in out.iterdir()) / 1e6
         if size > limit:

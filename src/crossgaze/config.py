@@ -19,7 +19,7 @@ import yaml
 from crossgaze.errors import FileFormatError, InputError, nearest, require_file
 
 T = TypeVar("T")
-RECIPE_LIMIT = 1 << 20  # bytes; a recipe is a page, not a data set
+RECIPE_LIMIT = 1 << 18  # bytes; a recipe is a page, not a data set, and YAML is slow to read
 
 
 def load_recipe(kind: type[T], path: str | Path | None = None, overrides: Iterable[str] = ()) -> T:
@@ -48,12 +48,13 @@ def load_recipe(kind: type[T], path: str | Path | None = None, overrides: Iterab
     return _build(kind, tree, "", "" if given or path is None else str(path))
 
 
-def build(kind: type[T], tree: Mapping[str, Any], *, source: str = "") -> T:
+def build(kind: type[T], tree: object, *, source: str = "") -> T:
     """Build a dataclass from a mapping as YAML or JSON gives it.
 
     Args:
         kind: the dataclass.
-        tree: its fields' values; nested dataclasses are nested mappings.
+        tree: its fields' values; nested dataclasses are nested mappings. Anything but a mapping is
+            refused.
         source: the file they came from, for messages.
     """
     return _build(kind, tree, "", source)
@@ -100,25 +101,29 @@ def _read_yaml(path: str | Path) -> dict[str, Any]:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML without tags that build objects, without aliases (bombs), without a key twice."""
+    """YAML without tags (objects), without aliases (bombs), without a key twice."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:  # noqa: ANN401
-        """Refuse aliases."""
-        if self.check_event(yaml.AliasEvent):
-            event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+        """Refuse aliases and tags; even harmless tags fail in many ways on a wrong value."""
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+        found = f"alias *{event.anchor}" if isinstance(event, yaml.AliasEvent) else ""
+        if getattr(event, "tag", None) is not None:
+            found = f"tag {_short(event.tag)}"
+        if found:
             raise yaml.composer.ComposerError(
-                None, None, f"the alias *{event.anchor} is not taken in a recipe", event.start_mark
+                None, None, f"the {found} is not taken in a recipe", event.start_mark
             )
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:  # noqa: ANN401
         """Refuse a key that comes twice."""
-        keys = [key.value for key, _ in node.value]
-        for number, key in enumerate(keys):
-            if key in keys[:number]:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key!r} comes twice", node.value[number][0].start_mark
-                )
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key.value, str):  # any other is refused when it is built
+                if key.value in seen:
+                    told = f"the key {_short(key.value)} comes twice"
+                    raise yaml.constructor.ConstructorError(None, None, told, key.start_mark)
+                seen.add(key.value)
         return super().construct_mapping(node, deep)
 
 
@@ -205,13 +210,14 @@ def _build(
 def _values(kind: Any, tree: Any, prefix: str) -> dict[str, Any]:  # noqa: ANN401
     """Return a dataclass's values converted, every key known."""
     if not isinstance(tree, Mapping):
-        raise InputError(f"{prefix.rstrip('.')}: got {_short(tree)}, wanted keys and values")
+        named = f"{prefix.rstrip('.')}: " if prefix else ""
+        raise InputError(f"{named}got {_short(tree)}, wanted keys and values")
     hints = get_type_hints(kind)
     known = [field.name for field in dataclasses.fields(kind) if field.init]
     for key in tree:
         if key not in known:
             raise InputError(
-                f"unknown key '{prefix}{key}'{nearest(str(key), known)}; "
+                f"unknown key '{prefix}{str(key)[:80]}'{nearest(str(key), known)}; "
                 f"known keys: {', '.join(known)}"
             )
     return {key: _convert(hints[key], value, f"{prefix}{key}") for key, value in tree.items()}
@@ -253,7 +259,10 @@ def _convert(hint: Any, value: Any, name: str) -> Any:  # noqa: ANN401
     if origin in (dict, Mapping) and isinstance(value, Mapping):
         return {key: _convert(options[1], item, f"{name}.{key}") for key, item in value.items()}
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:  # more digits than a number has
+            raise InputError(f"{name}: got {_short(value)}, wanted a number") from None
     if hint is float and isinstance(value, str):  # YAML 1.1 reads 1e-4 as text
         try:
             return float(value)

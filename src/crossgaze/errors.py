@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 
+# Line ends, and signs that move a terminal's cursor, turn its text round, or are half a sign.
+_UNSHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
 
 class InputError(Exception):
-    """Something the user gave cannot be used.
+    r"""Something the user gave cannot be used.
 
     The message is one line that names the file or argument, what was found and what was wanted.
+    What it quotes may come from anybody's file, so signs that are not shown are written out.
     The command line prints it and exits with code 2; from Python it is an ordinary exception.
+
+    Example:
+        >>> str(InputError("caption: got 'two\nlines'"))
+        "caption: got 'two\\nlines'"
     """
+
+    def __init__(self, *parts: object) -> None:
+        super().__init__(*(one_line(part) if isinstance(part, str) else part for part in parts))
+
+
+def one_line(text: str) -> str:
+    r"""Return a text whose line ends and other signs that are not shown are written out.
+
+    Example:
+        >>> one_line("a\tb")
+        'a\\tb'
+    """
+    return _UNSHOWN.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 class FileFormatError(InputError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import json
 import os
@@ -30,6 +31,16 @@ def bytes_in(folder: Path) -> int:
             if path.is_file():
                 total += path.stat().st_size
     return total
+
+
+def stamp_of(status: os.stat_result) -> tuple[int, int]:
+    """Return size and date (ns since 1970), by which a file is known to be the same.
+
+    Some file systems keep dates past the year 2262, which a store's 64 bits do not hold: those
+    begin again with 1677, and still tell one date from the next.
+    """
+    half = 1 << 63
+    return status.st_size, (status.st_mtime_ns + half) % (2 * half) - half
 
 
 def sync_tree(folder: Path, known: set[tuple[str, int]]) -> set[tuple[str, int]]:
@@ -63,7 +74,8 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
     A temporary file beside it is renamed over it; if writing fails nothing is left behind.
     """
-    data = content.encode() if isinstance(content, str) else content
+    # Half a sign, which a stranger's JSON may hold, has no UTF-8; \udXXX is what JSON has for it.
+    data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         with partial.open("wb") as file:
@@ -80,6 +92,19 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 def write_json(path: Path, value: Any) -> None:  # noqa: ANN401 (JSON is Any)
     """Write `value` as readable JSON, atomically."""
     write_atomically(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Let two paths of one folder trade places in one step; False where the system has none.
+
+    Linux's renameat2: whoever looks finds the one or the other, and a kill comes before or after.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(libc, "renameat2"):  # macOS, and glibc before 2.28
+        return False
+    here, swap = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    done: int = libc.renameat2(here, os.fsencode(one), here, os.fsencode(other), swap)
+    return done == 0
 
 
 LOCK = ".crossgaze.lock"

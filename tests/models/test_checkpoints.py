@@ -366,6 +366,15 @@ def test_a_malicious_pickle_is_refused_and_not_run(tmp_path, capsys):
         ),
         (lambda raw: vars(raw["opt"]).update(embed_size=6.5), "embed_size = 6.5, wanted a whole"),
         (lambda raw: vars(raw["opt"]).update(no_imgnorm="False"), "no_imgnorm = 'False', wanted"),
+        (
+            lambda raw: vars(raw["opt"]).update(embed_size=10**400),
+            "embed_size = 1000.*0, wanted a n",
+        ),
+        (lambda raw: vars(raw["opt"]).update(embed_size=torch.ones(9, 9)), "embed_size = tensor"),
+        (
+            lambda raw: raw.update(opt={1: 2, "x": 3}),
+            r"its opt has no 'img_dim', it has \['1', 'x'",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_checkpoint_is_named(tmp_path, change, message):
@@ -404,3 +413,15 @@ def test_the_verb_writes_a_model_that_loads(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["vocabulary"] is None
     assert crossgaze.load(tmp_path / "m").config.lambda1 == 9
     assert main(["import", str(path), str(tmp_path / "m"), "--family", "scam"]) == 2
+
+
+def test_options_that_json_cannot_hold_are_left_out_of_the_origin(tmp_path):
+    own = []
+    own.append(own)
+    odd = {"own": own, "huge": 10**5000, "nan": float("nan"), "half": "\ud800", "kept": [1, "a"]}
+    path = save(tmp_path / "c.pth.tar", plain_states(), options(**odd))
+    model = import_checkpoint(path, "scan")
+    assert model.origin["opt"]["kept"] == [1, "a"]
+    assert not model.origin["opt"].keys() & {"own", "huge", "nan"}
+    model.save_pretrained(tmp_path / "m")
+    assert crossgaze.load(tmp_path / "m").origin["opt"]["half"] == "\ud800"

@@ -194,3 +194,10 @@ def test_similarity_is_single_precision_where_a_model_computes_in_half():
 def small_scan():
     config = ScanConfig(region_width=5, size=6, text=TextConfig(word_size=4))
     return Scan(config, Vocabulary.build(["a dog runs"], 1)).eval()
+
+
+def test_a_caption_of_a_million_words_is_refused_before_it_is_read():
+    with pytest.raises(
+        InputError, match=r"texts\[1\]: has 5,000,000 characters, 100,000 are the mo"
+    ):
+        Sums().encode_texts(["a dog", "word " * 1_000_000])

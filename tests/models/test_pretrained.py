@@ -1,6 +1,7 @@
 """Models on disk."""
 
 import json
+import subprocess
 
 import pytest
 import torch
@@ -9,9 +10,10 @@ from safetensors.torch import load_file, save_file
 import crossgaze
 from crossgaze.data.text.vocabulary import Vocabulary
 from crossgaze.errors import FileFormatError, InputError
+from crossgaze.models import pretrained
 from crossgaze.models.ensemble import Ensemble
 from crossgaze.models.families import FAMILIES, family
-from crossgaze.models.pretrained import load
+from crossgaze.models.pretrained import load, replacing_folder
 from crossgaze.models.text import TextConfig
 
 VOCAB = Vocabulary.build(["a dog runs", "two cats sleep"], 1)
@@ -76,7 +78,7 @@ def test_a_save_that_fails_leaves_the_old_model(tmp_path, monkeypatch):
     def full(*args, **options):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(module, "write_weights", full)
+    monkeypatch.setattr(module, "save_tensors", full)
     with pytest.raises(OSError, match="No space left"):
         small("scan", lambda1=4.0).save_pretrained(tmp_path / "m")
     with pytest.raises(OSError, match="No space left"):
@@ -297,3 +299,45 @@ def test_the_packages_names_are_where_they_should_be():
     assert crossgaze.load is load
     with pytest.raises(AttributeError, match="has no attribute 'lode'"):
         crossgaze.lode  # noqa: B018
+
+
+def test_a_gigantic_head_is_refused_unread(tmp_path):
+    small("scan").save_pretrained(tmp_path / "m")
+    with (tmp_path / "m" / "config.json").open("r+b") as file:
+        file.truncate(1 << 34)  # 16 GB of nothing
+    with pytest.raises(
+        InputError, match=r"config.json: has 17,179,869,184 bytes, a model's head may"
+    ):
+        load(tmp_path / "m")
+
+
+def test_a_model_that_a_killed_process_put_aside_comes_back(tmp_path):
+    """Where the system cannot exchange two folders, a kill can come between two renamings."""
+    model, gone = small("scan"), subprocess.Popen(["true"])
+    gone.wait()
+    model.save_pretrained(tmp_path / "m")
+    (tmp_path / "m").rename(tmp_path / f".m.{gone.pid}.old")
+    with pytest.raises(ZeroDivisionError), replacing_folder(tmp_path / "m"):
+        raise ZeroDivisionError
+    assert load(tmp_path / "m").config == model.config
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
+
+
+@pytest.mark.parametrize("can", [True, False])
+def test_a_model_is_replaced_with_and_without_the_systems_help(tmp_path, monkeypatch, can):
+    if not can:
+        monkeypatch.setattr(pretrained, "exchange", lambda one, other: False)
+    small("scan").save_pretrained(tmp_path / "m")
+    small("vse++").save_pretrained(tmp_path / "m")
+    assert load(tmp_path / "m").family == "vse++"
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
+
+
+def test_eight_bit_numbers_are_refused(tmp_path):
+    model = small("scan")
+    model.save_pretrained(tmp_path / "m")
+    path = tmp_path / "m" / "model.safetensors"
+    weights = {key: value.to(torch.float8_e4m3fn) for key, value in load_file(path).items()}
+    save_file(weights, path)
+    with pytest.raises(FileFormatError, match=r"holds torch.float8_e4m3fn, wanted floating point"):
+        load(tmp_path / "m")

@@ -23,3 +23,8 @@ def test_a_text_without_a_word_is_refused(text):
 def test_a_text_of_unknown_words_is_refused():
     with pytest.raises(InputError, match="text: the model knows no word of 'zork blah'"):
         read_words(model(), "text", "zork blah")
+
+
+def test_a_million_words_are_refused_before_they_are_read():
+    with pytest.raises(InputError, match="caption: has 5,000,000 characters, 100,000 are the most"):
+        read_words(model(), "caption", "word " * 1_000_000)

@@ -1,6 +1,7 @@
 """VSRN's caption generator against loops in NumPy float64, and its writing against all captions."""
 
 import itertools
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -417,4 +418,14 @@ def test_what_is_no_captioner_is_refused_by_name(tmp_path):
         Captioner.load(tmp_path / "one")
     (tmp_path / "one" / "config.json").write_text('{"format": "crossgaze-model"}')
     with pytest.raises(InputError, match=r"config.json: is not of a crossgaze-captioner"):
+        Captioner.load(tmp_path / "one")
+
+
+@pytest.mark.parametrize("config", [None, [], {"size": 3}, {"hidden": 1 << 19}, {"hidden": "x"}])
+def test_a_caption_generators_head_is_checked_before_memory_is_taken(tmp_path, config):
+    build().float().save(tmp_path / "one")
+    head = json.loads((tmp_path / "one" / "config.json").read_text())
+    head["config"] = config if not isinstance(config, dict) else head["config"] | config
+    (tmp_path / "one" / "config.json").write_text(json.dumps(head))
+    with pytest.raises(InputError, match=r"config.json: |does not fit the model"):
         Captioner.load(tmp_path / "one")

@@ -19,6 +19,7 @@ from crossgaze.data.regions.verify import verify
 from crossgaze.errors import InputError
 from crossgaze.files import only_writer
 from crossgaze.search.index import Index
+from reliability_parts import record
 
 pytest.importorskip("lancedb", reason="needs crossgaze[search]")
 CHILD = Path(__file__).with_name("indexing_child.py")
@@ -116,11 +117,12 @@ def test_killed_a_few_times(tmp_path, engine):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("engine", "kills"), [("lance", 50), ("milvus", 15)])
-def test_killed_many_times(tmp_path, engine, kills):
+def test_killed_many_times(request, tmp_path, engine, kills):
     if engine == "milvus":
         pytest.importorskip("milvus_lite", reason="needs crossgaze[milvus-lite]")
     found, calm = survive(make_world(tmp_path), kills, engine, seed=2)
     assert found == calm
+    record(request, kills=kills)
 
 
 STEPS = {

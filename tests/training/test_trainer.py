@@ -259,3 +259,33 @@ def test_a_run_starts_from_a_model(world, tmp_path):
     assert summary["metrics"]["rsum"] == pytest.approx(first["metrics"]["rsum"], abs=0.01)
     with pytest.raises(InputError, match="is not a vse"):
         train(settings(world, "vse++", start=str(start)), tmp_path / "third")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda saved: saved.pop("optimiser"),
+        lambda saved: saved["weights"].popitem(),
+        lambda saved: saved["state"].update(step=-1),
+        lambda saved: saved["state"].update(what=1),
+        lambda saved: saved.update(weights=[]),
+    ],
+)
+def test_a_checkpoint_of_something_else_is_named(world, tmp_path, change):
+    with pytest.raises(StopError):
+        train(settings(world), tmp_path / "run", on_progress=stop_after(5))
+    path = tmp_path / "run" / "checkpoint.pt"
+    saved = torch.load(path, weights_only=True)
+    change(saved)
+    torch.save(saved, path)
+    with pytest.raises(InputError, match=r"checkpoint.pt: is not of this run: \w+Error"):
+        train(settings(world), tmp_path / "run")
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "\xff"])
+def test_a_damaged_summary_is_named(world, tmp_path, text):
+    with pytest.raises(StopError):
+        train(settings(world), tmp_path / "run", on_progress=stop_after(1))
+    (tmp_path / "run" / "summary.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(InputError, match=r"summary.json.*: (is not|does not read as)"):
+        train(settings(world), tmp_path / "run")

@@ -14,11 +14,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from crossgaze.errors import FileFormatError, InputError, require_file
 
 # The largest public caption file (Karpathy's MS-COCO) has 144 MB.
 MAX_FILE_BYTES = 1 << 30
+MAX_HEAD_BYTES = 1 << 24  # of a file that says what lies beside it: a page, with many labels more
 MAX_SENTENCE_CHARS = 100_000
 MAX_NAME_CHARS = 1_000
 DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
@@ -26,23 +28,21 @@ _UNUSABLE_IN_NAME = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def read_bytes(path: str | Path, what: str) -> bytes:
-    """Return the bytes of a file of bounded size; `what` says what the file should have been."""
+def read_bytes(path: str | Path, what: str, most: int = MAX_FILE_BYTES) -> bytes:
+    """Return the bytes of a file of at most `most`; `what` says what it should have been."""
     path = require_file(path, what)
     try:
         size = path.stat().st_size
-        if size > MAX_FILE_BYTES:
-            raise InputError(
-                f"{path}: has {size:,} bytes, {what} may have {MAX_FILE_BYTES:,} at most"
-            )
+        if size > most:
+            raise InputError(f"{path}: has {size:,} bytes, {what} may have {most:,} at most")
         return path.read_bytes()
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def read_text(path: str | Path, what: str) -> str:
+def read_text(path: str | Path, what: str, most: int = MAX_FILE_BYTES) -> str:
     """Return the text of a UTF-8 file without its byte-order mark, line ends as they are."""
-    content = read_bytes(path, what)
+    content = read_bytes(path, what, most)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -67,6 +67,17 @@ def read_lines(path: str | Path, what: str) -> list[str]:
 def read_json(path: str | Path, what: str) -> object:
     """Return the value in a JSON file; a key twice in one object is an error."""
     return _parse(read_text(path, what), path)
+
+
+def parse_head(path: Path, what: str) -> Any:  # noqa: ANN401 (JSON is Any)
+    """Return the JSON of a file that says what lies beside it.
+
+    Raises:
+        InputError: if it is too large or not UTF-8.
+        ValueError: if it is not JSON, or holds NaN, which nothing could write back.
+        RecursionError: if it is nested too deeply.
+    """
+    return json.loads(read_text(path, what, MAX_HEAD_BYTES), parse_constant=_refuse)
 
 
 def read_jsonl(path: str | Path, what: str) -> Iterator[tuple[int, dict[str, object]]]:

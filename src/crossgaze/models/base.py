@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from crossgaze.data.text.vocabulary import Vocabulary
+from crossgaze.data.textfiles import MAX_SENTENCE_CHARS
 from crossgaze.errors import InputError
 from crossgaze.models.checks import numbers, require_counts, whole_numbers
 from crossgaze.models.text import TextEncoder
@@ -73,6 +74,11 @@ class Model(nn.Module, ABC):
             if not isinstance(text, str):
                 kind = type(text).__name__
                 raise InputError(f"{name}[{number}]: got a {kind}, wanted a text")
+            if len(text) > MAX_SENTENCE_CHARS:
+                raise InputError(
+                    f"{name}[{number}]: has {len(text):,} characters, {MAX_SENTENCE_CHARS:,} are "
+                    "the most"
+                )
         rows = [self.text.tokenize(text) for text in texts]
         for number, (row, text) in enumerate(zip(rows, texts, strict=True)):
             if not row:

@@ -12,8 +12,10 @@ from threading import Lock
 import numpy as np
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
+
+from crossgaze.torchfiles import save_tensors
 
 
 class CaptionCache:
@@ -95,7 +97,7 @@ def write_cache(path: Path, parts: Sequence[Tensor | None]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
     try:
-        save_file({"features": torch.cat(there)}, fresh)
+        save_tensors(fresh, {"features": torch.cat(there)})
         fresh.replace(path)
     finally:
         fresh.unlink(missing_ok=True)

@@ -14,6 +14,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from reprlib import repr as shown
 from typing import Any, get_args
 
 import torch
@@ -31,6 +32,7 @@ from crossgaze.models.scan import ScanConfig
 from crossgaze.models.text import TextConfig
 from crossgaze.models.vse import VseConfig
 from crossgaze.models.vsrn import VsrnConfig
+from crossgaze.torchfiles import load_torch
 
 POOLING = {"LogSumExp": "LSE", "Mean": "AVG", "Sum": "SUM", "Max": "MAX"}
 DIRECTION = {"t2i": "t-i", "i2t": "i-t"}
@@ -49,17 +51,21 @@ class Options:
             return self.values[name]
         if default:
             return default[0]
-        raise FileFormatError(self.path, f"its opt has no {name!r}, it has {sorted(self.values)}")
+        there = shown(sorted(self.values))
+        raise FileFormatError(self.path, f"its opt has no {name!r}, it has {there}")
 
     def number(self, name: str, *default: float) -> float:
         """Return a number; the public code's scripts may have kept it as text."""
         value = self(name, *default)
         try:
-            number = float(value) if not isinstance(value, bool) else math.nan
-        except (TypeError, ValueError):
+            plain = isinstance(value, int | float | str) and not isinstance(value, bool)
+            number = float(value) if plain else math.nan
+        except (ValueError, OverflowError):  # a text that is none; more digits than a number has
             number = math.nan
         if not math.isfinite(number):
-            raise FileFormatError(self.path, f"its opt has {name} = {value!r}, wanted a number")
+            raise FileFormatError(
+                self.path, f"its opt has {name} = {shown(value)}, wanted a number"
+            )
         return number
 
     def whole(self, name: str, *default: int) -> int:
@@ -76,7 +82,7 @@ class Options:
         value = self(name, default)
         if not (isinstance(value, bool | int) and value in (True, False)):
             raise FileFormatError(
-                self.path, f"its opt has {name} = {value!r}, wanted True or False"
+                self.path, f"its opt has {name} = {shown(value)}, wanted True or False"
             )
         return bool(value)
 
@@ -85,7 +91,7 @@ class Options:
         value = self(name)
         if not isinstance(value, str) or value not in known:
             raise FileFormatError(
-                self.path, f"its opt has {name} = {value!r}, wanted one of {', '.join(known)}"
+                self.path, f"its opt has {name} = {shown(value)}, wanted one of {', '.join(known)}"
             )
         return known[value]
 
@@ -117,10 +123,12 @@ def _fragments(opt: Options, *, bidirectional: bool) -> dict[str, Any]:
 
 def _vectors(opt: Options) -> dict[str, Any]:
     """Return the settings of the two families that compare vectors."""
-    if opt("measure", "cosine") != "cosine":
+    measure = opt("measure", "cosine")
+    if not isinstance(measure, str) or measure != "cosine":
         raise FileFormatError(
             opt.path,
-            f"its opt has measure = {opt('measure')!r}, crossgaze has the inner product (cosine)",
+            f"its opt has measure = {shown(opt('measure'))}, crossgaze has the inner product "
+            "(cosine)",
         )
     absolute = opt.switch("use_abs", False)
     return _encoder(opt, bidirectional=False) | {"absolute": absolute}
@@ -148,7 +156,8 @@ def _bfan(opt: Options) -> BfanConfig:
 
 
 def _vsrn(opt: Options) -> VsrnConfig:
-    variant = "f30k" if opt("data_name") == "f30k_precomp" else "coco"
+    name = opt("data_name")
+    variant = "f30k" if isinstance(name, str) and name == "f30k_precomp" else "coco"
     return VsrnConfig(**_vectors(opt), variant=variant)  # type: ignore[arg-type]
 
 
@@ -223,8 +232,9 @@ def import_checkpoint(path: str | Path, family: str, vocab: str | Path | None = 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        with torch.serialization.safe_globals([argparse.Namespace]):
-            raw = torch.load(path, map_location="cpu", weights_only=True)
+        raw = load_torch(path, classes=[argparse.Namespace])
+    except FileFormatError:
+        raise
     except Exception as error:  # noqa: BLE001 (torch, zip and pickle each raise their own)
         named = re.search(r"GLOBAL ([\w.]+)|Unsupported (?:global|class) ([\w.]+)", str(error))
         asked = next((name for name in named.groups() if name), "") if named else ""
@@ -233,7 +243,7 @@ def _read(path: Path) -> dict[str, Any]:
             path, f"refused: {reason}; wanted tensors, plain values and argparse.Namespace only"
         ) from None
     if not isinstance(raw, dict) or "model" not in raw or "opt" not in raw:
-        found = sorted(map(str, raw))[:8] if isinstance(raw, dict) else type(raw).__name__
+        found = shown(sorted(map(str, raw))) if isinstance(raw, dict) else type(raw).__name__
         raise FileFormatError(path, f"holds {found}, wanted a checkpoint with 'model' and 'opt'")
     return raw
 
@@ -267,7 +277,7 @@ def _options(path: Path, raw: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(opt, argparse.Namespace):
         return {str(key): value for key, value in vars(opt).items()}
     if isinstance(opt, Mapping):
-        return dict(opt)
+        return {str(key): value for key, value in opt.items()}
     raise FileFormatError(path, f"its opt is a {type(opt).__name__}, wanted argparse.Namespace")
 
 
@@ -289,10 +299,15 @@ def _ours(
     return weights
 
 
-def _is_plain(value: object) -> bool:
-    """Whether JSON can hold it: an option of the training is kept as it was, where it can be."""
+def _is_plain(value: object, depth: int = 0) -> bool:
+    """Whether JSON can hold it: an option of the training is kept as it was, where it can be.
+
+    A list of a pickle may hold itself, and a whole number have more digits than Python writes.
+    """
     if isinstance(value, list | tuple):
-        return all(_is_plain(item) for item in value)
+        return depth < 8 and all(_is_plain(item, depth + 1) for item in value)
     if isinstance(value, float):
         return math.isfinite(value)
-    return value is None or isinstance(value, str | int | bool)
+    if isinstance(value, int):
+        return abs(value) < 1 << 64
+    return value is None or isinstance(value, str)

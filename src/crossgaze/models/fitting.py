@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from crossgaze.data.text.vocabulary import Vocabulary
 from crossgaze.errors import FileFormatError
 from crossgaze.models.base import Model
+
+MOST = 30  # problems that are named
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 def build_fitting(
@@ -45,17 +48,20 @@ def require_fit(
         if key in found and found[key] != wanted[key]
     ]
     if problems:
-        raise FileFormatError(path, f"does not fit the model: {'; '.join(problems)}")
+        more = f" and {len(problems) - MOST} more" if len(problems) > MOST else ""
+        raise FileFormatError(path, f"does not fit the model: {'; '.join(problems[:MOST])}{more}")
 
 
-def load_weights(model: Model, weights: Mapping[str, Tensor], path: Path) -> None:
+def load_weights(model: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
     """Copy weights into a model; they may be kept in half precision on disk."""
     wanted = model.state_dict()
     shapes = {key: tuple(value.shape) for key, value in wanted.items()}
     require_fit(shapes, {key: tuple(value.shape) for key, value in weights.items()}, path)
     for key, value in weights.items():
-        if wanted[key].is_floating_point() and not value.is_floating_point():
+        if wanted[key].is_floating_point() and value.dtype not in FLOATS:
             raise FileFormatError(path, f"{key} holds {value.dtype}, wanted floating point")
+        if value.is_complex() or value.is_quantized:
+            raise FileFormatError(path, f"{key} holds {value.dtype}, wanted numbers")
         if not bool(torch.isfinite(value).all()):
             raise FileFormatError(path, f"{key} holds values that are not finite")
     model.load_state_dict({key: weights[key].to(wanted[key].dtype) for key in wanted})

@@ -6,8 +6,8 @@ model reads words with. A model is written beside its place and moved there whol
 
 from __future__ import annotations
 
+import glob
 import hashlib
-import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
@@ -18,20 +18,20 @@ from typing import TYPE_CHECKING, Any
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
-from safetensors.torch import save as to_bytes
-from torch import Tensor
 
 from crossgaze import __version__
 from crossgaze.config import build, to_dict
 from crossgaze.data.text.vocabulary import Vocabulary
+from crossgaze.data.textfiles import parse_head
 from crossgaze.errors import FileFormatError, InputError
-from crossgaze.files import sync_folder, write_atomically, write_json
+from crossgaze.files import exchange, sync_folder, write_atomically, write_json
 from crossgaze.models.base import Model
 from crossgaze.models.card import model_card
 from crossgaze.models.families import family
 from crossgaze.models.finding import FILES, FORMAT, VERSION, find_folder
 from crossgaze.models.fitting import build_fitting, load_weights
 from crossgaze.models.matcher import Matcher
+from crossgaze.torchfiles import save_tensors
 
 if TYPE_CHECKING:
     from crossgaze.models.answerer import Answerer
@@ -67,17 +67,9 @@ def save_ensemble(model: Ensemble, folder: str | Path) -> None:
         write_json(out / "config.json", head | {"crossgaze": __version__})
 
 
-def write_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
-    """Write tensors as safetensors, whole or not at all, for whoever may read other files here.
-
-    (`safetensors.torch.save_file` makes a file that nobody but its owner can read.)
-    """
-    write_atomically(path, to_bytes(dict(weights), metadata={"format": "pt"}))
-
-
 def _write(model: Model, out: Path) -> None:
     weights = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
-    write_weights(out / "model.safetensors", weights)
+    save_tensors(out / "model.safetensors", weights)
     digest = None
     if model.vocabulary is not None:
         model.vocabulary.save(out / "vocab.json")
@@ -112,15 +104,21 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
         raise InputError(f"{folder}: holds {first!r}, wanted a new folder or one with a model")
     folder.parent.mkdir(parents=True, exist_ok=True)
     fresh, old = (folder.with_name(f".{folder.name}.{os.getpid()}.{end}") for end in ("new", "old"))
+    if not folder.exists():
+        _bring_back(folder)
     for leftover in (fresh, old):
         shutil.rmtree(leftover, ignore_errors=True)
     fresh.mkdir()
     try:
         yield fresh
         sync_folder(fresh)
-        if folder.exists():
+        if not folder.exists():
+            fresh.rename(folder)
+        elif exchange(fresh, folder):
+            fresh.rename(old)
+        else:  # a kill between these two leaves the old one under another name
             folder.rename(old)
-        fresh.rename(folder)
+            fresh.rename(folder)
     except BaseException:
         if old.exists() and not folder.exists():
             old.rename(folder)
@@ -128,6 +126,23 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
         raise
     sync_folder(folder.parent)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _bring_back(folder: Path) -> None:
+    """Give a model its name again that a killed process had put aside to replace it."""
+    aside = sorted(folder.parent.glob(f".{glob.escape(folder.name)}.*.old"))
+    if aside and not _is_running(aside[0].suffixes[-2].removeprefix(".")):
+        aside[0].rename(folder)
+
+
+def _is_running(pid: str) -> bool:
+    try:
+        os.kill(int(pid), 0)
+    except (ValueError, ProcessLookupError):
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def _is_model(folder: Path) -> bool:
@@ -214,7 +229,7 @@ def _read_head(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise InputError(f"{path.parent}: is not a model's folder, it has no config.json")
     try:
-        head = json.loads(path.read_text("utf-8"))
+        head = parse_head(path, "a model's head")
         wrong = head["format"] != FORMAT or head["version"] != VERSION
         wanted = {"members": list} if head["family"] == "ensemble" else {"config": dict}
         missing = [key for key, kind in wanted.items() if not isinstance(head.get(key), kind)]

@@ -41,10 +41,11 @@ from crossgaze.files import write_json
 from crossgaze.models.checks import require_positive, require_share, require_whole
 from crossgaze.models.companion import Companion
 from crossgaze.models.encoded import Encoded, real
-from crossgaze.models.fitting import require_fit
+from crossgaze.models.fitting import load_weights, require_fit
 from crossgaze.models.norms import masked_softmax
-from crossgaze.models.pretrained import replacing_folder, write_weights
+from crossgaze.models.pretrained import replacing_folder
 from crossgaze.models.text import last_word
+from crossgaze.torchfiles import save_tensors
 
 FORMAT = "crossgaze-captioner"
 
@@ -232,7 +233,7 @@ class Captioner(Companion):
         """Write it to a folder that `Captioner.load` reads, without any pickle."""
         with replacing_folder(Path(folder)) as out:
             weights = {name: tensor.contiguous() for name, tensor in self.state_dict().items()}
-            write_weights(out / "model.safetensors", weights)
+            save_tensors(out / "model.safetensors", weights)
             self.vocabulary.save(out / "vocab.json")
             head = {"format": FORMAT, "version": 1, "config": to_dict(self.config)}
             write_json(out / "config.json", head)
@@ -244,16 +245,19 @@ class Captioner(Companion):
         head = read_json(folder / "config.json", "a caption generator's head")
         if not isinstance(head, dict) or head.get("format") != FORMAT:
             raise FileFormatError(folder / "config.json", f"is not of a {FORMAT}")
-        config = build(CaptionerConfig, head["config"], source=str(folder / "config.json"))
-        made = cls(config, Vocabulary.load(folder / "vocab.json"))
+        config = build(CaptionerConfig, head.get("config"), source=str(folder / "config.json"))
+        vocabulary = Vocabulary.load(folder / "vocab.json")
         path = folder / "model.safetensors"
         try:
             weights = load_file(path)
         except (SafetensorError, OSError) as error:
             raise FileFormatError(path, f"does not read as safetensors: {error}") from None
-        wanted = {key: tuple(value.shape) for key, value in made.state_dict().items()}
+        with torch.device("meta"):  # its shapes, before any memory is taken
+            skeleton = cls(config, vocabulary).state_dict()
+        wanted = {key: tuple(value.shape) for key, value in skeleton.items()}
         require_fit(wanted, {key: tuple(value.shape) for key, value in weights.items()}, path)
-        made.load_state_dict(weights)
+        made = cls(config, vocabulary)
+        load_weights(made, weights, path)
         return made.eval()
 
     # Both -------------------------------------------------------------------------------------

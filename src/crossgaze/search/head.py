@@ -9,7 +9,6 @@ An index is a folder of
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from typing import Any
 
 from crossgaze import __version__
 from crossgaze.config import build, to_dict
+from crossgaze.data.textfiles import parse_head
 from crossgaze.errors import FileFormatError, InputError, require_folder
 from crossgaze.files import LOCK, write_json
 from crossgaze.search.models import Stamp
@@ -81,7 +81,7 @@ def read_head(folder: Path) -> Head:
     if not path.is_file():
         raise InputError(f"{folder}: is not an index, it has no {FILE}")
     try:
-        raw = json.loads(path.read_text("utf-8"))
+        raw = parse_head(path, "an index's head")
         found, version, by = raw.pop("format"), raw.pop("version"), raw.get("crossgaze")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FileFormatError(path, f"does not read as an index's head: {error!r}") from None

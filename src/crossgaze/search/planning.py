@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crossgaze.files import stamp_of
 from crossgaze.search.entries import Entry, clean_tags
 from crossgaze.vision.listing import PhotoList
 
@@ -51,12 +52,13 @@ def make_plan(
                 plan.old[name] = entry
             continue
         now = replace(entry, tags=clean_tags([*entry.tags, *tags]))
-        if (status.st_size, status.st_mtime_ns) != (entry.bytes, entry.modified):
-            if status.st_size != entry.bytes or _digest_of_file(prefix + name) != entry.digest:
+        size, modified = stamp_of(status)
+        if (size, modified) != (entry.bytes, entry.modified):
+            if size != entry.bytes or _digest_of_file(prefix + name) != entry.digest:
                 plan.todo.append(name)
                 plan.old[name] = entry
                 continue
-            now = replace(now, modified=status.st_mtime_ns)
+            now = replace(now, modified=modified)
         if now != entry:
             plan.touched.append(now)
         else:

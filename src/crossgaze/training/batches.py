@@ -21,6 +21,7 @@ from torch import Tensor
 
 from crossgaze.data.regions.store import RegionStore
 from crossgaze.errors import InputError
+from crossgaze.memory import require_room
 from crossgaze.training.swaps import Swaps
 
 Ints = npt.NDArray[np.int64]
@@ -83,6 +84,9 @@ class ImageRegions:
             rows = store.rows(names)
             features, counts = store.features, store.counts
             if in_memory:
+                each = int(features[:1].nbytes)
+                instead = "data.in_memory=false maps them instead"
+                require_room("data.in_memory", len(rows), each, "images' features", instead)
                 features, counts, rows = features[rows], counts[rows], np.arange(len(rows))
             self._parts.append((features, counts))
             self._rows.append(rows)

@@ -12,6 +12,7 @@ import yaml
 from crossgaze.config import load_recipe, to_dict
 from crossgaze.errors import FileFormatError, InputError
 from crossgaze.files import LOCK, sync_folder, write_atomically
+from crossgaze.torchfiles import load_torch, save_torch
 from crossgaze.training.config import TrainConfig, differences
 
 SETTINGS, CHECKPOINT = "config.yaml", "checkpoint.pt"
@@ -55,7 +56,7 @@ def write_checkpoint(folder: Path, state: dict[str, Any]) -> None:
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         with partial.open("wb") as file:
-            torch.save(state, file)
+            save_torch(file, state)
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)
@@ -73,7 +74,9 @@ def read_checkpoint(folder: Path, device: torch.device) -> dict[str, Any] | None
     if not path.is_file():
         return None
     try:
-        state = torch.load(path, map_location=device, weights_only=True)
+        state = load_torch(path, device)
+    except FileFormatError:
+        raise
     except Exception as error:  # noqa: BLE001 (torch raises many families on a damaged file)
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise FileFormatError(path, f"does not read as a checkpoint: {first}") from None

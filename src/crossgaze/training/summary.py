@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 import subprocess
 from pathlib import Path
@@ -12,7 +11,8 @@ import torch
 
 from crossgaze import __version__
 from crossgaze.config import to_dict
-from crossgaze.errors import MissingExtraError
+from crossgaze.data.textfiles import read_json
+from crossgaze.errors import FileFormatError, MissingExtraError
 from crossgaze.files import write_json
 from crossgaze.models.base import Model
 from crossgaze.training.curves import draw_curves
@@ -65,7 +65,12 @@ def write_summary(
 def read_summary(folder: Path) -> dict[str, Any] | None:
     """Return the summary of a run that has ended, or None."""
     path = folder / SUMMARY
-    return dict(json.loads(path.read_text("utf-8"))) if path.is_file() else None
+    if not path.is_file():
+        return None
+    found = read_json(path, "the summary of a run")
+    if not isinstance(found, dict):
+        raise FileFormatError(path, "does not read as the summary of a run")
+    return found
 
 
 def versions() -> dict[str, Any]:

@@ -29,7 +29,7 @@ from torch import Tensor
 
 from crossgaze.collectives import rank, ranks
 from crossgaze.config import to_dict
-from crossgaze.errors import InputError
+from crossgaze.errors import FileFormatError, InputError, one_line
 from crossgaze.files import only_writer
 from crossgaze.training.augment import drop_words
 from crossgaze.training.batches import Batch
@@ -39,7 +39,7 @@ from crossgaze.training.logs import LOG, RunLog
 from crossgaze.training.optimisers import AveragedWeights, clip, make_optimiser, rate_factor
 from crossgaze.training.prepare import Prepared, prepare
 from crossgaze.training.seeds import repeatable, seed_of
-from crossgaze.training.snapshots import open_run, read_checkpoint, write_checkpoint
+from crossgaze.training.snapshots import CHECKPOINT, open_run, read_checkpoint, write_checkpoint
 from crossgaze.training.state import State
 from crossgaze.training.summary import read_summary, write_summary
 from crossgaze.training.tasks import task_of
@@ -125,21 +125,37 @@ class Run:
         """Go on from the checkpoint, if there is one."""
         saved = read_checkpoint(self.out, self.device)
         if saved is not None:
-            if saved["fingerprint"] != self.data.fingerprint:
+            if saved.get("fingerprint") != self.data.fingerprint:
                 raise InputError(
                     f"{self.out}: the {self.task.unit} or regions have changed since this run "
                     "began; start anew with another --out"
                 )
-            self.step.load_state_dict(saved["weights"])
-            self.optimiser.load_state_dict(saved["optimiser"])
-            self.scaler.load_state_dict(saved["scaler"])
-            if self.average is not None:
-                self.average.load_state_dict(saved["average"])
-            self.state = State(**saved["state"])
+            try:
+                self._restore(saved)
+            # What torch and Python raise, by experiment, on parts that are missing or of others.
+            except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
+                first = one_line(str(error).splitlines()[0] if str(error) else "")
+                raise FileFormatError(
+                    self.out / CHECKPOINT, f"is not of this run: {type(error).__name__} {first}"
+                ) from None
         if is_first():
             size, step = self.state.log_bytes, self.state.step
             self.log = RunLog(self.out, size=size, step=step, tensorboard=tensorboard)
         self._began = time.perf_counter() - self.state.seconds
+
+    def _restore(self, saved: dict[str, Any]) -> None:
+        """Take over what a checkpoint holds."""
+        self.step.load_state_dict(saved["weights"])
+        self.optimiser.load_state_dict(saved["optimiser"])
+        self.scaler.load_state_dict(saved["scaler"])
+        if self.average is not None:
+            self.average.load_state_dict(saved["average"])
+        state = State(**saved["state"])
+        for name, kind in (("step", int), ("epoch", int), ("batch", int), ("log_bytes", int)):
+            value = getattr(state, name)
+            if type(value) is not kind or value < 0:
+                raise ValueError(f"{name} is {value!r}")
+        self.state = state
 
     def save(self) -> None:
         """Write the checkpoint; only one process does."""

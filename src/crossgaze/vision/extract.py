@@ -22,6 +22,7 @@ from crossgaze.data.left_out import LeftOut
 from crossgaze.data.regions.store import RegionStore
 from crossgaze.data.regions.writer import RegionWriter
 from crossgaze.errors import InputError
+from crossgaze.files import stamp_of
 from crossgaze.threads import cores
 from crossgaze.vision.backbones import Backbone
 from crossgaze.vision.listing import list_photos
@@ -202,6 +203,6 @@ def _changed(store: RegionStore, root: Path, names: frozenset[str]) -> tuple[str
     for row, name in enumerate(store.ids):
         if name in names:
             status = (root / name).stat()
-            if (status.st_size, status.st_mtime_ns) != tuple(stamps[row].tolist()):
+            if stamp_of(status) != tuple(stamps[row].tolist()):
                 changed.append(name)
     return tuple(changed)

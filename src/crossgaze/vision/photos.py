@@ -26,7 +26,7 @@ from PIL.PngImagePlugin import PngImageFile
 from PIL.TiffImagePlugin import TiffImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 
-from crossgaze.errors import InputError, nearest
+from crossgaze.errors import InputError, nearest, one_line
 
 MAX_PIXELS = 100_000_000  # the guard against decompression bombs
 MAX_BYTES = 1 << 30  # room for MAX_PIXELS of 16-bit RGBA, uncompressed
@@ -74,14 +74,14 @@ class PhotoError(InputError):
 
     def __init__(self, path: str, reason: str) -> None:
         # Both go into `args`, so that the error survives the way back from a worker process.
-        super().__init__(path, reason)
+        Exception.__init__(self, path, reason)
         self.path = path
         self.reason = reason
 
     def __str__(self) -> str:
         # A name with a line break or bytes that are not UTF-8 could not be printed on one line.
         name = self.path if self.path.isprintable() else repr(self.path)
-        return f"{name}: {self.reason}"
+        return f"{name}: {one_line(self.reason)}"
 
 
 @dataclass(frozen=True, eq=False)

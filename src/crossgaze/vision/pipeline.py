@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crossgaze.errors import InputError
+from crossgaze.files import stamp_of
 from crossgaze.threads import single_threaded
 from crossgaze.vision.photos import Photo, PhotoError
 from crossgaze.vision.sources.base import Found, RegionSource
@@ -124,7 +125,7 @@ def extract_groups(
                 unreadable.append((name, error.strerror or str(error)))
             else:
                 done.append(name)
-                stamps.append((status.st_size, status.st_mtime_ns))
+                stamps.append(stamp_of(status))
         with turn:
             found = source(photos, done, go_on)
         sizes = [(photo.width, photo.height) for photo in photos]

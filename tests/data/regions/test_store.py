@@ -17,6 +17,7 @@ from hypothesis.extra import numpy as hnp
 from crossgaze.data.regions.store import RegionStore, read_log
 from crossgaze.data.regions.writer import RegionWriter
 from crossgaze.errors import FileFormatError, InputError
+from reliability_parts import record
 
 RNG = np.random.default_rng(0)
 
@@ -452,6 +453,28 @@ def test_sigkill_while_writing_loses_nothing_acknowledged(tmp_path):
 
 
 @pytest.mark.slow
-def test_sigkill_at_fifty_random_moments(tmp_path):
+def test_sigkill_at_fifty_random_moments(request, tmp_path):
     for seconds in np.random.default_rng(7).uniform(0, 0.2, 50):
         check_after_kill(tmp_path / "s", kill_while_writing(tmp_path / "s", seconds))
+    record(request, kills=50)
+
+
+@pytest.mark.parametrize("count", [0, -1, 4, 1 << 30])
+def test_a_damaged_number_of_regions_is_named_when_it_is_read(tmp_path, count):
+    with RegionWriter(tmp_path / "s", 3, 4, fields=["counts"]) as writer:
+        writer.append(["a", "b"], np.ones((2, 3, 4)), counts=np.array([3, 3]))
+    np.array([3, count], "<i4").tofile(tmp_path / "s" / "counts.bin")
+    store = RegionStore(tmp_path / "s")
+    assert store.read(["a"]).counts.tolist() == [3]
+    with pytest.raises(FileFormatError, match=rf"counts.bin: is damaged: an image has {count} regi"):
+        store.read(["a", "b"])
+
+
+@pytest.mark.parametrize("labels", [{"classes": 5}, {"classes": ["a", 5]}, {"classes": "ab"}])
+def test_labels_that_are_no_texts_are_refused(tmp_path, labels):
+    with RegionWriter(tmp_path / "s", 3, 4, fields=["counts"]) as writer:
+        writer.append(["a"], np.ones((1, 3, 4)))
+    head = json.loads((tmp_path / "s" / "head.json").read_text())
+    (tmp_path / "s" / "head.json").write_text(json.dumps(head | {"labels": labels}))
+    with pytest.raises(FileFormatError, match="labels of 'classes' must be a list of texts"):
+        RegionStore(tmp_path / "s")

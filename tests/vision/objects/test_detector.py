@@ -182,6 +182,17 @@ def test_folders_that_hold_no_model(tmp_path):
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(FileFormatError, match="does not describe"):
         load_detector(tmp_path)
+    for change in ({"backbone": "owner/name"}, {"backbone": ["x"]}, {"version": 9}):
+        (tmp_path / "config.json").write_text(json.dumps(config | change))
+        with pytest.raises(FileFormatError, match=r"config.json: does not describe"):
+            load_detector(tmp_path)
+    for key, value in (("width", 1 << 30), ("sides", [[0.1]]), ("ratios", [0]), ("hidden", 0)):
+        odd = config | {"network": config["network"] | {key: value}}
+        (tmp_path / "config.json").write_text(json.dumps(odd))
+        with pytest.raises(
+            InputError, match=rf"config.json: .*{'sides' if key == 'ratios' else key}"
+        ):
+            load_detector(tmp_path)
     config["network"]["width"] += 8
     (tmp_path / "config.json").write_text(json.dumps(config))
     shutil.copy(ZOO / "objects" / "weights.safetensors", tmp_path)

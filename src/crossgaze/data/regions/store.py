@@ -30,6 +30,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from crossgaze.data.textfiles import parse_head
 from crossgaze.errors import FileFormatError, InputError, require_folder
 
 FORMAT = "crossgaze-regions"
@@ -81,7 +82,7 @@ class Field:
 
     def check(self, rows: int) -> None:
         """Refuse a file that is missing, too short for `rows` rows, or replaced by another."""
-        wanted = self.offset + ((rows - 1) * self.row_step + 1) * self.row_bytes if rows else 0
+        wanted = self.offset + (((rows - 1) * self.row_step + 1) * self.row_bytes if rows else 0)
         if not self.path.is_file():
             raise FileFormatError(self.path, f"is missing, the store's {self.name} lie in it")
         found = self.path.stat().st_size
@@ -172,7 +173,7 @@ def read_head(folder: Path) -> Head:
     if not path.is_file():
         raise InputError(f"{folder}: is not a region store, it has no head.json")
     try:
-        raw = json.loads(path.read_text("utf-8"))
+        raw = parse_head(path, "a store's head")
         if raw["format"] != FORMAT:
             raise FileFormatError(path, f"format is {raw['format']!r}, wanted {FORMAT!r}")
         if raw["version"] != VERSION:
@@ -184,6 +185,9 @@ def read_head(folder: Path) -> Head:
             raise ValueError(f"regions is {regions!r} and width {width!r}")
         if not isinstance(raw["labels"], dict) or not isinstance(raw["made_by"], dict):
             raise TypeError("labels and made_by must be keys and values")
+        for name, texts in raw["labels"].items():
+            if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+                raise TypeError(f"labels of {name!r} must be a list of texts")
         fields = tuple(
             _read_field(folder, name, spec, regions, width) for name, spec in raw["fields"].items()
         )
@@ -373,10 +377,17 @@ class RegionStore:
         else:
             rows = self.rows(images)
         boxes, sizes = self.boxes, self.sizes
+        counts = np.asarray(self.counts[rows])
+        if counts.size and (counts.min() < 1 or counts.max() > self.head.regions):
+            raise FileFormatError(
+                self.folder / "counts.bin",
+                f"is damaged: an image has {counts.min() if counts.min() < 1 else counts.max()} "
+                f"regions, wanted 1 to {self.head.regions}",
+            )
         return Regions(
             ids=tuple(self.ids[row] for row in rows),
             features=np.asarray(self.features[rows]),
-            counts=np.asarray(self.counts[rows]),
+            counts=counts,
             boxes=None if boxes is None else np.asarray(boxes[rows]),
             sizes=None if sizes is None else np.asarray(sizes[rows]),
             other={

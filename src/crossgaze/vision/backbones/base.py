@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from crossgaze.errors import FileFormatError
+from crossgaze.torchfiles import load_torch
 
 B = TypeVar("B", bound="Backbone")
 
@@ -96,7 +97,9 @@ def read_weights(path: Path) -> Mapping[str, Tensor]:
             from safetensors.torch import load_file
 
             return dict(load_file(path))
-        state = torch.load(path, map_location="cpu", weights_only=True)
+        state = load_torch(path)
+    except FileFormatError:
+        raise
     except Exception as error:  # noqa: BLE001 (each format raises its own family)
         # torch's own words end in the advice to load it unsafely: only the kind is passed on.
         reason = type(error).__name__

@@ -12,7 +12,6 @@ box.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,9 +24,11 @@ from torch import Tensor, nn
 
 from crossgaze import __version__
 from crossgaze.config import build, to_dict
+from crossgaze.data.textfiles import parse_head
 from crossgaze.errors import FileFormatError, InputError
 from crossgaze.files import write_atomically, write_json
-from crossgaze.vision.backbones import load_backbone
+from crossgaze.models.fitting import load_weights, require_fit
+from crossgaze.vision.backbones import BUILT_IN, load_backbone
 from crossgaze.vision.backbones.base import read_weights
 from crossgaze.vision.backbones.efficientnet_lite import EfficientNetLite
 from crossgaze.vision.objects.boxes import inside, mirror
@@ -259,23 +260,25 @@ def load_detector(
     if not path.is_file():
         raise InputError(f"detector {str(source)!r}: wanted 'objects' or a folder with config.json")
     try:
-        head = json.loads(path.read_text("utf-8"))
+        head = parse_head(path, "a region model's head")
         if head["format"] != FORMAT or head["version"] != VERSION:
-            raise InputError(f"has format {head['format']!r}, version {head['version']!r}")
+            raise ValueError(f"it has format {head['format']!r}, version {head['version']!r}")
+        if head["backbone"] not in BUILT_IN:  # nothing that would be looked for elsewhere
+            raise ValueError(f"it names the backbone {head['backbone']!r}")
         network = build(NetworkConfig, head["network"], source=str(path))
         selection = build(SelectionConfig, head["selection"], source=str(path))
         words = build(Words, head["words"], source=str(path))
         backbone = load_backbone(head["backbone"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise FileFormatError(path, f"does not describe a region model: {error!r}") from None
     if not isinstance(backbone, EfficientNetLite):
         raise FileFormatError(path, f"names the backbone {head['backbone']!r}, wanted efficientnet")
-    model = RegionNetwork(network)
     file = folder / "weights.safetensors"
-    weights = {name: tensor.float() for name, tensor in read_weights(file).items()}
-    try:
-        model.load_state_dict(weights)
-    except RuntimeError as error:
-        problem = str(error).splitlines()[-1].strip()
-        raise FileFormatError(file, f"does not fit {path.name}: {problem}") from None
+    weights = read_weights(file)
+    with torch.device("meta"):  # its shapes, before any memory is taken
+        skeleton = RegionNetwork(network).state_dict()
+    shapes = {name: tuple(tensor.shape) for name, tensor in skeleton.items()}
+    require_fit(shapes, {name: tuple(tensor.shape) for name, tensor in weights.items()}, file)
+    model = RegionNetwork(network)
+    load_weights(model, weights, file)
     return ObjectDetector(backbone, model, words, selection).to(device)

@@ -27,6 +27,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from crossgaze.errors import InputError
+from crossgaze.models.checks import require_whole
 from crossgaze.vision.objects.anchors import level_anchors
 from crossgaze.vision.objects.boxes import decode, greedy_keep, inside, iou, mirror
 from crossgaze.vision.objects.roi_align import roi_align
@@ -79,6 +80,14 @@ class NetworkConfig:
     def __post_init__(self) -> None:
         if self.size < 32 or self.size % 32:
             raise InputError(f"size: got {self.size}, wanted a multiple of 32")
+        most = {"size": 4096, "width": 4096, "bins": 64, "hidden": 1 << 16, "nouns": 1 << 16}
+        most |= {"attributes": 1 << 16, "proposals": 1 << 16, "first": 1 << 20}
+        for name, largest in most.items():
+            require_whole(name, getattr(self, name), most=largest)
+        if len(self.sides) != len(STRIDES) or not all(self.sides) or not self.ratios:
+            raise InputError(f"sides: got {self.sides}, wanted some for {len(STRIDES)} levels")
+        if not all(0 < x < 1e3 for x in (*self.ratios, *(x for some in self.sides for x in some))):
+            raise InputError(f"sides: got {self.sides}, ratios {self.ratios}, wanted all above 0")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,92 @@
+"""Tensors in files: read from anybody, and written so that a full disk is called a full disk.
+
+torch's unpickler for weights builds tensors, plain values and the classes that are named here, and
+runs nothing; but it inflates compressed members of the zip, which `torch.save` never writes and a
+bomb has.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import torch
+from safetensors.torch import save as to_bytes
+from torch import Tensor
+
+from crossgaze.errors import FileFormatError
+from crossgaze.files import write_atomically
+
+
+def load_torch(path: Path, device: str | torch.device = "cpu", classes: Sequence[type] = ()) -> Any:  # noqa: ANN401 (a pickle holds anything)
+    """Return what a file of `torch.save` holds.
+
+    Args:
+        path: the file.
+        device: where tensors go.
+        classes: that may be built beside tensors and plain values.
+
+    Raises:
+        FileFormatError: if it unpacks to more than it is.
+        Exception: of many kinds, of torch, zip and pickle, on a file that is none or is damaged.
+    """
+    require_no_bomb(path)
+    with torch.serialization.safe_globals(list(classes)):
+        return torch.load(path, map_location=device, weights_only=True)
+
+
+def require_no_bomb(path: Path) -> None:
+    """Refuse a zip whose members are together larger than the file, before any is unpacked."""
+    if not zipfile.is_zipfile(path):
+        return  # the format of old versions, in which nothing is packed
+    with zipfile.ZipFile(path) as archive:
+        unpacked = sum(member.file_size for member in archive.infolist())
+    size = path.stat().st_size
+    if unpacked > size:
+        raise FileFormatError(
+            path, f"has {size:,} bytes and unpacks to {unpacked:,}; torch.save packs nothing"
+        )
+
+
+def save_tensors(path: Path, weights: Mapping[str, Tensor]) -> None:
+    """Write named tensors as safetensors, whole or not at all.
+
+    (safetensors' own `save_file` makes a file that nobody but its owner may read, and has an error
+    of its own for what the system said.)
+    """
+    write_atomically(path, to_bytes(dict(weights), metadata={"format": "pt"}))
+
+
+def save_torch(file: IO[bytes], value: object) -> None:
+    """Write what `load_torch` reads.
+
+    Raises:
+        OSError: what the system said; torch would call it a failure of its own.
+    """
+    keeping = _Keeping(file)
+    try:
+        torch.save(value, keeping)  # type: ignore[arg-type]
+    except RuntimeError:
+        if keeping.said is not None:
+            raise keeping.said from None
+        raise
+
+
+class _Keeping:
+    """A file that keeps what the system said when it could not be written."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+        self.said: OSError | None = None
+
+    def write(self, data: bytes) -> int:
+        try:
+            return self.file.write(data)
+        except OSError as error:
+            self.said = error
+            raise
+
+    def flush(self) -> None:
+        self.file.flush()

@@ -1,0 +1,26 @@
+"""Bad texts, tables, JSON, XML and YAML: read, or refused in a line; nothing else ever."""
+
+import pytest
+
+from fuzz_parts import throw
+from fuzz_texts import READERS
+from reliability_parts import record
+
+FEW, MANY = 40, 10_000
+BY_NAME = {reader.name: reader for reader in READERS}
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_bad_texts_are_read_or_refused(tmp_path, name):
+    reader = BY_NAME[name]
+    tally = throw(reader, tmp_path, max(2, int(FEW * reader.share)))
+    assert tally.read + tally.refused
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BY_NAME)
+def test_many_bad_texts_are_read_or_refused(request, tmp_path, name):
+    reader = BY_NAME[name]
+    tally = throw(reader, tmp_path, int(MANY * reader.share))
+    assert tally.refused
+    record(request, inputs=tally.read + tally.refused, read=tally.read, refused=tally.refused)

@@ -1,0 +1,84 @@
+"""What the processes of `killing` do; a fork server imports this once for all of them."""
+
+import time
+
+import numpy as np
+import torch
+
+import search_parts
+import training_parts
+from crossgaze.config import build
+from crossgaze.data.regions import import_batches
+from crossgaze.data.regions.importing import import_regions
+from crossgaze.models.checkpoints import import_checkpoint
+from crossgaze.training.config import TrainConfig
+from crossgaze.training.trainer import train
+from crossgaze.vision import extract as extracting
+from crossgaze.vision.backbones.base import Backbone
+from crossgaze.vision.settings import ExtractConfig
+
+__all__ = ["np", "torch", "training_parts"]  # for those that are forked from here
+
+GRID = ExtractConfig(regions="grid", grid=1, size=32, batch=1, workers=2)
+
+
+class Mean(Backbone):
+    """A 'network' that averages 32 x 32 pixels, and takes its time."""
+
+    def __init__(self):
+        super().__init__("mean", width=3, stride=32, mean=(0.0,) * 3, scale=(1.0,) * 3)
+
+    def features(self, x):
+        time.sleep(0.002)
+        return torch.nn.functional.avg_pool2d(x, 32)
+
+
+def begun(work, told, *args):
+    """Say that the work begins, then do it."""
+    torch.set_num_threads(1)
+    told.send("begun")
+    work(told, *args)
+
+
+def extract(told, photos, out):
+    extracting.GROUP = 4  # photographs of a commit
+    extracting.extract(photos, out, GRID, backbone=Mean())
+
+
+def learn(told, tree, out):
+    train(build(TrainConfig, tree), out, device="cpu")
+
+
+def bring_features(told, tsv, out):
+    import_batches.BATCH = 2
+    import_regions(tsv, out)
+
+
+def bring_models(told, checkpoints, out):
+    """Import one checkpoint after the other to the same place, until killed."""
+    for number in range(1000):
+        path = checkpoints[number % len(checkpoints)]
+        import_checkpoint(path, "scan").save_pretrained(out)
+        told.send(number)
+
+
+def serve(told, world):
+    """Serve an index whose source of regions takes its time, as `crossgaze serve` does."""
+    from crossgaze.search import adding
+    from crossgaze.search.index import Index
+    from crossgaze.web.app import create_app
+    from crossgaze.web.server import address_of, bind
+    from crossgaze.web.server import serve as run
+    from crossgaze.web.settings import ServeConfig
+
+    class Slow(search_parts.CellSource):
+        def __call__(self, photos, names, go_on):
+            time.sleep(0.01)
+            return super().__call__(photos, names, go_on)
+
+    adding.COMMIT = adding.GROUP = 2
+    index = Index.open(world / "index", source=Slow())
+    with bind("127.0.0.1", 0) as bound:
+        bound.listen(16)  # whoever asks before the service is ready waits
+        told.send(address_of(bound, "127.0.0.1"))
+        run(create_app(index, ServeConfig(folders=(world / "photos",))), bound)

@@ -1,0 +1,336 @@
+"""The rows of docs/reliability.md: bad days, and the tests that make them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Row:
+    """One bad day.
+
+    Args:
+        what: goes wrong.
+        happens: to what was there and what was being made.
+        sees: the user.
+        tests: path::name, each of which runs it.
+        counts: what is counted where it is repeated ("kills", "inputs"); nothing where it is not.
+    """
+
+    what: str
+    happens: str
+    sees: str
+    tests: tuple[str, ...]
+    counts: str = ""
+
+
+GOES_ON = "nothing; the same command goes on"
+ONE_LINE = "one line that names the file"
+KILLED = "tests/reliability/test_killed.py::"
+ROOM = "tests/reliability/test_no_room.py::"
+DURABLE = "tests/search/test_durability.py::"
+STORE = "tests/data/regions/test_store.py::"
+TWICE = "tests/reliability/test_two_at_once.py::"
+REFUSALS = "tests/search/test_index_refusals.py::"
+SAVED = "tests/models/test_pretrained.py::"
+PHOTOS = "tests/vision/test_photos_refused.py::"
+PICKLE = "tests/data/text/test_vocabulary_pickle.py::"
+TEXTS = "tests/data/test_textfiles.py::"
+APP = "tests/web/test_app.py::"
+TRAINER = "tests/training/test_trainer.py::"
+VERIFY = "tests/data/regions/test_verify.py::"
+TORCH = "tests/test_torchfiles.py::"
+CLOCK = "tests/reliability/test_clock.py::"
+
+DAYS = (
+    Row(
+        "SIGKILL during `extract`",
+        "the store is sound after every kill, nothing acknowledged is lost, and the last run ends "
+        "in the store that nobody disturbed",
+        GOES_ON,
+        (f"{KILLED}test_extract_goes_on_to_the_same_store",),
+        "kills",
+    ),
+    Row(
+        "SIGKILL of a process that writes a region store",
+        "every batch is there whole or not at all",
+        "what was acknowledged",
+        (f"{STORE}test_sigkill_at_fifty_random_moments",),
+        "kills",
+    ),
+    Row(
+        "SIGKILL during `train`",
+        "checkpoint and best model are whole after every kill; the run ends in the same weights, "
+        "bit for bit, as one that nobody killed",
+        GOES_ON,
+        (f"{KILLED}test_train_goes_on_to_the_same_weights",),
+        "kills",
+    ),
+    Row(
+        "SIGKILL during `index`, while photographs change, go and come",
+        "a reader sees whole photographs only; in the end the index gives the answers of one that "
+        "nobody killed",
+        GOES_ON,
+        (f"{DURABLE}test_killed_many_times",),
+        "kills",
+    ),
+    Row(
+        "SIGKILL during `store import`",
+        "as with `extract`",
+        GOES_ON,
+        (f"{KILLED}test_import_of_features_goes_on_to_the_same_store",),
+        "kills",
+    ),
+    Row(
+        "SIGKILL during `import` over an older model",
+        "the older model is there or the new one, whole",
+        "a model that loads",
+        (f"{KILLED}test_import_of_a_checkpoint_leaves_the_old_model_or_the_new",),
+        "kills",
+    ),
+    Row(
+        "SIGKILL during `serve`, while it adds a folder and answers",
+        "every photograph that it ever showed is in the index, with sound regions",
+        "after a new start, all of it",
+        (f"{KILLED}test_serve_keeps_what_it_told_of",),
+        "kills",
+    ),
+    Row(
+        "SIGKILL during `search`",
+        "no file of the index changes",
+        "nothing",
+        (f"{DURABLE}test_a_search_that_is_killed_harms_nothing",),
+    ),
+    Row(
+        "the disk is full (a small tmpfs): `extract`, `store import`, `import`, `train`, `index`",
+        "what was acknowledged stays sound, an older model stays; with room, the same command ends",
+        "`No space left on device`, exit code 1",
+        (
+            f"{ROOM}test_a_full_disk_is_said_in_a_line_and_with_room_it_goes_on",
+            f"{ROOM}test_a_disk_that_fills_up_under_a_model_leaves_the_old_one",
+            f"{DURABLE}test_a_full_disk_is_said_and_the_old_index_is_intact",
+            "tests/scoring/test_sinks.py::test_nothing_is_left_behind_when_the_disk_is_full",
+        ),
+    ),
+    Row(
+        "the folder may only be read (a read-only mount), for the same five",
+        "nothing changes; stores, models and indexes in it can be read and searched",
+        "`Read-only file system`, exit code 2",
+        (f"{ROOM}test_a_read_only_folder_is_said_in_a_line_and_can_be_read",),
+    ),
+    Row(
+        "a store was cut off, or bits of it flipped",
+        "`store verify` finds every flipped bit; a number of regions that cannot be is refused "
+        "when it is read",
+        ONE_LINE,
+        (
+            f"{VERIFY}test_every_flipped_bit_is_found",
+            f"{VERIFY}test_truncation_is_found",
+            f"{STORE}test_a_truncated_array_is_named",
+            f"{STORE}test_a_damaged_number_of_regions_is_named_when_it_is_read",
+        ),
+    ),
+    Row(
+        "a model, a checkpoint or a training run was cut off or damaged",
+        "refused before it is used",
+        ONE_LINE,
+        (
+            f"{SAVED}test_a_damaged_folder_is_named",
+            "tests/models/test_checkpoints.py::test_what_is_wrong_with_a_checkpoint_is_named",
+            f"{TRAINER}test_a_damaged_checkpoint_is_named",
+            f"{TRAINER}test_a_checkpoint_of_something_else_is_named",
+            f"{TRAINER}test_a_damaged_summary_is_named",
+        ),
+    ),
+    Row(
+        "an index was cut off or damaged",
+        "refused; regions that are missing are made again",
+        ONE_LINE,
+        (
+            f"{REFUSALS}test_another_version_and_damage_are_refused_in_a_line",
+            f"{REFUSALS}test_a_damaged_database_is_refused_in_a_line",
+            f"{REFUSALS}test_regions_that_are_missing_are_said_and_made_again",
+        ),
+    ),
+    Row(
+        "two processes write to one store, run or index",
+        "the second is refused, readers are not; the lock ends with its process",
+        "the first one's pid",
+        (
+            f"{TWICE}test_a_second_writer_is_refused_with_the_firsts_pid",
+            f"{DURABLE}test_a_second_writer_is_refused_with_the_firsts_pid_and_readers_are_not",
+            f"{DURABLE}test_searching_while_another_process_writes",
+            f"{STORE}test_a_second_writer_is_refused_and_readers_are_not",
+        ),
+    ),
+    Row(
+        "two processes import a model to one place",
+        "at every moment a whole model is there, the one or the other",
+        "a model that loads",
+        (f"{TWICE}test_two_imports_to_one_place_leave_one_whole_model",),
+    ),
+    Row(
+        "the clock jumps; photographs are dated 1940, 1970 or 2400",
+        "nothing asks for the time of day; a photograph that changed and is dated earlier is seen",
+        "nothing",
+        (
+            f"{CLOCK}test_nothing_asks_for_the_time_of_day",
+            f"{CLOCK}test_dates_may_be_of_any_time_and_jump_back",
+        ),
+    ),
+    Row(
+        "too little memory for scores, or for features held in memory",
+        "refused before any is taken",
+        "how many bytes or images would fit; that number then does",
+        (
+            "tests/scoring/test_every_pair.py::test_the_number_that_a_refusal_names_would_do",
+            "tests/test_memory.py::test_features_that_would_not_fit_are_refused_with_the_number_that_would",
+            "tests/cli/test_failures.py::test_out_of_memory_says_what_needs_less",
+        ),
+    ),
+)
+
+STRANGERS = (
+    Row(
+        "a malicious pickle, as checkpoint, weights, training state or vocabulary",
+        "nothing in it is run",
+        "one line with what the pickle asked for",
+        (
+            f"{TORCH}test_no_pickle_is_run_by_any_reader",
+            "tests/models/test_checkpoints.py::test_a_malicious_pickle_is_refused_and_not_run",
+            f"{PICKLE}test_nothing_is_called",
+        ),
+    ),
+    Row(
+        "a zip bomb, as checkpoint, `.npz`, `annotations.zip` or vocabulary pickle",
+        "refused before it unpacks",
+        "its size, and what it would unpack to",
+        (
+            f"{TORCH}test_a_zip_bomb_is_refused_before_it_unpacks",
+            "tests/data/regions/test_import_npz.py::test_an_npz_bomb_is_refused_before_it_unpacks",
+            "tests/data/entities/test_archive.py::test_a_bomb_is_refused_unread",
+            f"{PICKLE}test_bombs_do_not_fill_the_memory",
+        ),
+    ),
+    Row(
+        "names that lead out of their folder, in captions, JSON, stores, indexes, ensembles, URLs",
+        "refused; zips are read in memory and never unpacked to disk",
+        "the name",
+        (
+            f"{TEXTS}test_bad_names",
+            f"{SAVED}test_a_damaged_folder_is_named",
+            f"{REFUSALS}test_another_version_and_damage_are_refused_in_a_line",
+            f"{APP}test_files_are_sent_only_while_they_are_photographs",
+            "tests/web/test_jobs.py::test_only_folders_that_were_named_at_the_start",
+        ),
+    ),
+    Row(
+        "a photograph that decompresses to gigapixels, or has gigabytes",
+        "refused from its header, in files and in uploads",
+        "how many pixels it has, and may have",
+        (
+            f"{PHOTOS}test_too_many_pixels_are_refused_from_the_header_in_silence",
+            f"{PHOTOS}test_a_file_of_many_bytes_is_not_read",
+            f"{APP}test_uploads_are_bounded_and_leave_nothing_on_disk",
+        ),
+    ),
+    Row(
+        "HTML, SVG and scripts as captions, file names, tags, sentences",
+        "shown as the text that they are: on the page, in reports, in figures",
+        "the text",
+        (
+            "tests/web/test_browser.py::test_names_tags_and_sentences_are_text_and_never_markup",
+            "tests/search/test_page.py::test_nothing_of_a_user_is_taken_as_html_and_nothing_comes_from_elsewhere",
+            "tests/explain/test_page.py::test_nothing_of_a_user_is_taken_as_html_and_nothing_comes_from_elsewhere",
+            "tests/explain/test_scene.py::test_svg_says_the_same_and_is_escaped",
+        ),
+    ),
+    Row(
+        "line ends and terminal codes in file names and in what an error quotes",
+        "written out",
+        "one line",
+        ("tests/test_errors.py::test_a_message_is_one_line_that_no_terminal_obeys",),
+    ),
+    Row(
+        "YAML tags, aliases, deep nesting and thousands of keys in a recipe",
+        "refused, in time that does not grow with their square",
+        "the tag, and its line",
+        (
+            "tests/test_config.py::test_recipes_that_are_none_are_named",
+            "tests/test_config.py::test_many_keys_take_no_longer_than_few",
+        ),
+    ),
+    Row(
+        "gigantic, deeply nested or contradictory JSON",
+        "refused by its size, or when it is parsed",
+        ONE_LINE,
+        (
+            f"{TEXTS}test_files_that_cannot_be_read",
+            f"{TEXTS}test_json_problems_are_one_line",
+            f"{SAVED}test_a_gigantic_head_is_refused_unread",
+        ),
+    ),
+    Row(
+        "XML with a document type (entity bombs), however it is encoded",
+        "refused",
+        "the file and line",
+        (
+            "tests/data/entities/test_annotations.py::test_a_document_type_cannot_hide_in_another_encoding",
+        ),
+    ),
+    Row(
+        "captions, queries and questions of a million words",
+        "refused before they are read",
+        "how many characters it has, and may have",
+        (
+            f"{TEXTS}test_bad_sentences",
+            "tests/models/test_matcher.py::test_a_caption_of_a_million_words_is_refused_before_it_is_read",
+            "tests/models/test_reading.py::test_a_million_words_are_refused_before_they_are_read",
+            f"{REFUSALS}test_queries_that_say_nothing_are_refused",
+        ),
+    ),
+    Row(
+        "a head of a few bytes that asks for a model of gigabytes",
+        "refused before memory is taken",
+        "which sizes do not fit",
+        (
+            f"{SAVED}test_a_head_that_asks_for_too_much_is_refused_before_memory_is_taken",
+            "tests/models/test_vsrn_captioner.py::test_a_caption_generators_head_is_checked_before_memory_is_taken",
+            "tests/vision/objects/test_detector.py::test_folders_that_hold_no_model",
+        ),
+    ),
+    Row(
+        "bad captions, questions, entities, vocabularies, recipes of every format (Hypothesis)",
+        "read, or refused: no crash, no hang, no write outside the target folder",
+        "an answer, or one line",
+        ("tests/fuzz/test_texts.py::test_many_bad_texts_are_read_or_refused",),
+        "inputs",
+    ),
+    Row(
+        "bad region stores, features, boxes, recipes, checkpoints, models, runs, results, indexes, "
+        "photographs (Hypothesis)",
+        "the same",
+        "an answer, or one line",
+        ("tests/fuzz/test_arrays.py::test_many_bad_arrays_are_read_or_refused",),
+        "inputs",
+    ),
+    Row(
+        "the same texts, by Atheris",
+        "the same",
+        "an answer, or one line",
+        ("tests/fuzz/test_led_by_coverage.py::test_no_input_that_atheris_finds_breaks_a_reader",),
+        "inputs",
+    ),
+    Row(
+        "requests to `serve` that no client would make (Schemathesis, by hand)",
+        "answered in words; limits on size, rate and time",
+        "a status and one sentence",
+        (
+            "tests/web/test_schema.py::test_no_request_makes_the_server_fail",
+            "tests/web/test_limits.py::test_too_many_requests_are_told_so",
+            f"{APP}test_a_bug_inside_is_not_shown",
+        ),
+    ),
+)
+
+ROWS = DAYS + STRANGERS
