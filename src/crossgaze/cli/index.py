@@ -138,8 +138,8 @@ def _photos(index: Index, args: argparse.Namespace) -> IndexReport:
 
 
 def _watch(index: Index, args: argparse.Namespace) -> None:
-    say(f"watching {args.photos}, every {args.every:g} s; stop with Ctrl-C")
     try:
+        say(f"watching {args.photos}, every {args.every:g} s; stop with Ctrl-C")
         for report in index.watch(
             args.photos, every=args.every, tags=args.tag, on_trouble=complain
         ):
