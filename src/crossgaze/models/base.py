@@ -21,7 +21,7 @@ from crossgaze.models.text import TextEncoder
 class Model(nn.Module, ABC):
     """A model that reads region features and words.
 
-    Class attributes:
+    Attributes:
         family: the model's name in `config.json`.
     """
 

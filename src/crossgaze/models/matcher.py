@@ -23,7 +23,7 @@ class Matcher(Model):
     Every image is k region features, every sentence words. Sides are encoded by themselves and
     compared by `similarity`; gradients flow through all of it when torch records them.
 
-    Class attributes:
+    Attributes:
         embeds: whether each side becomes one vector whose inner products are the similarities
             (VSE++, VSRN, m-DAN), or pairs must be seen together (SCAN, BFAN, MMCA).
         companion_type: the configuration's class of what is trained along (`Companion`), if any.
