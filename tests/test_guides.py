@@ -95,7 +95,7 @@ def test_from_features_to_a_row(precomp, capsys):
     assert len(row) == 7
     assert row[-1] == pytest.approx(sum(row[:-1]), abs=0.4)
     assert row[-1] == pytest.approx(found["rsum"]["value"], abs=0.05)
-    assert names["spread"][0][0] <= found["rsum"]["value"] <= names["spread"][0][1]
+    assert names["low"] <= found["rsum"]["value"] <= names["high"]
     both = json.loads((precomp / "both.json").read_text())
     assert both["model"]["families"] == ["scan", "scan"]
     measured = json.loads((precomp / "attention.json").read_text())
