@@ -71,7 +71,7 @@ def test_a_save_that_fails_leaves_the_old_model(tmp_path, monkeypatch):
     def full(*args, **options):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(module, "save_file", full)
+    monkeypatch.setattr(module, "save_tensors", full)
     with pytest.raises(OSError, match="No space left"):
         small("scan", lambda1=4.0).save_pretrained(tmp_path / "m")
     with pytest.raises(OSError, match="No space left"):

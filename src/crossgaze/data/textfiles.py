@@ -28,9 +28,10 @@ _UNUSABLE_IN_NAME = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def read_bytes(path: str | Path, what: str, most: int = MAX_FILE_BYTES) -> bytes:
-    """Return the bytes of a file of at most `most`; `what` says what it should have been."""
+def read_bytes(path: str | Path, what: str, most: int | None = None) -> bytes:
+    """Return the bytes of a file of bounded size; `what` says what it should have been."""
     path = require_file(path, what)
+    most = MAX_FILE_BYTES if most is None else most
     try:
         size = path.stat().st_size
         if size > most:
@@ -40,7 +41,7 @@ def read_bytes(path: str | Path, what: str, most: int = MAX_FILE_BYTES) -> bytes
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def read_text(path: str | Path, what: str, most: int = MAX_FILE_BYTES) -> str:
+def read_text(path: str | Path, what: str, most: int | None = None) -> str:
     """Return the text of a UTF-8 file without its byte-order mark, line ends as they are."""
     content = read_bytes(path, what, most)
     try:
