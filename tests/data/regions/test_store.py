@@ -466,7 +466,9 @@ def test_a_damaged_number_of_regions_is_named_when_it_is_read(tmp_path, count):
     np.array([3, count], "<i4").tofile(tmp_path / "s" / "counts.bin")
     store = RegionStore(tmp_path / "s")
     assert store.read(["a"]).counts.tolist() == [3]
-    with pytest.raises(FileFormatError, match=rf"counts.bin: is damaged: an image has {count} regi"):
+    with pytest.raises(
+        FileFormatError, match=rf"counts.bin: is damaged: an image has {count} regi"
+    ):
         store.read(["a", "b"])
 
 
