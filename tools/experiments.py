@@ -3,6 +3,7 @@
     python tools/experiments.py --list
     python tools/experiments.py scan-t-i-avg bfan          (all seeds of these rows)
     python tools/experiments.py                            (everything that has no result yet)
+    python tools/experiments.py --seed 1 scan-t-i-avg      (one run of a row that has several)
     python tools/experiments.py --again bfan               (though its results are there)
 
 A row that was stopped goes on where it was, and a run that has ended is not trained twice: delete
@@ -110,6 +111,7 @@ ROWS = {
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("rows", nargs="*", metavar="ROW", help="default: all")
+    parser.add_argument("--seed", type=int, help="only the run of this seed")
     parser.add_argument("--list", action="store_true", help="say which rows there are")
     parser.add_argument("--again", action="store_true", help="even where there is a result")
     args = parser.parse_args()
@@ -118,7 +120,7 @@ def main():
         sys.exit(f"no such row: {', '.join(unknown)}; wanted of {', '.join(ROWS)}")
     names = args.rows or list(ROWS)
     for name in names:
-        for seed in ROWS[name].seeds:
+        for seed in ROWS[name].seeds if args.seed is None else (args.seed,):
             done = result_of(name, seed).is_file()
             if args.list:
                 print(f"{name}-{seed}: {ROWS[name].title}{' (done)' if done else ''}")
