@@ -130,4 +130,4 @@ def test_several_sets_are_learned_from_together(monkeypatch, tmp_path):
     monkeypatch.setattr(experiments, "crossgaze", said.append)
     experiments.train("both-scan", 0)
     assert "data.captions=[../shared/data/flickr8k, ../shared/data/coco]" in said[0]
-    assert "data.regions=[regions/flickr8k-whole, regions/coco-whole]" in said[0]
+    assert "data.regions=[regions/flickr8k, regions/coco]" in said[0]

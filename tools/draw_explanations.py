@@ -1,6 +1,6 @@
 """Draw the pictures of docs/explain.md with a trained model.
 
-    python tools/draw_explanations.py my-scan/ --whole
+    python tools/draw_explanations.py my-scan/
     python tools/draw_explanations.py my-scan/ --beside my-scan-ccr/ --out FOLDER
 
 Photographs come with Python packages (the extra `demo`), sentences stand here. The sheet is a small
@@ -25,7 +25,6 @@ from crossgaze.explain.regions import source_for
 from crossgaze.explain.sheet import draw_sheet
 from crossgaze.files import write_json
 from crossgaze.vision.extract import extract
-from crossgaze.vision.settings import ExtractConfig
 from draw_regions import PICTURES, encoded
 
 SHOWN = ("astronaut.png", "a smiling woman in an orange suit in front of a flag")
@@ -44,10 +43,6 @@ SENTENCES = {
 }
 
 
-def config_of(args):
-    return ExtractConfig(whole=args.whole) if args.whole else None
-
-
 def sheet(model, photos, work, args):
     """Return the sheet of a small evaluation over the photographs that have a sentence."""
     names = tuple(name for name in SENTENCES if (photos / name).is_file())
@@ -55,7 +50,7 @@ def sheet(model, photos, work, args):
     kept.mkdir()
     for name in names:
         (kept / name).hardlink_to(photos / name)
-    extract(kept, work / "regions", config_of(args) or ExtractConfig())
+    extract(kept, work / "regions")
     captions = tuple(SENTENCES[name] for name in names)
     of = CaptionedImages("gallery", names, captions, np.arange(len(names)), ("test",) * len(names))
     bootstrap = BootstrapConfig(resamples=10)
@@ -73,7 +68,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model", help="a model's folder")
     parser.add_argument("--beside", help="another, to stand beside it")
-    parser.add_argument("--whole", action="store_true", help="regions with the whole image")
     parser.add_argument("--rows", type=int, default=4, help="queries on the sheet")
     parser.add_argument("--out", type=Path, default=PICTURES)
     args = parser.parse_args()
@@ -84,7 +78,7 @@ def main():
         seen = []
         for number, name in enumerate(filter(None, (args.model, args.beside))):
             _, model = load_matcher(name)
-            source, fit, _ = source_for(model, config_of(args))
+            source, fit, _ = source_for(model)
             called = model.family if not args.beside else Path(name).name
             photo = photos / SHOWN[0]
             seen.append(explain(model, photo, SHOWN[1], source=source, fit=fit, name=called))

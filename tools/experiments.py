@@ -26,7 +26,7 @@ DATA = {"flickr8k": "../shared/data/flickr8k", "coco": "../shared/data/coco"}
 ENTITIES = "../shared/data/flickr30k_entities"  # of Flickr8k's photographs
 RESULTS, RUNS = Path("results/flickr8k"), Path("runs/flickr8k")
 KEPT = "runs/words"  # what a frozen BERT gives, for all rows
-REGIONS = {"objects": "regions/{}", "grid": "regions/{}-grid", "whole": "regions/{}-whole"}
+REGIONS = {"objects": "regions/{}-objects", "grid": "regions/{}-grid", "whole": "regions/{}"}
 
 
 @dataclass(frozen=True)

@@ -342,8 +342,8 @@ trained twice.
 
 ```sh
 crossgaze extract ../shared/data/flickr8k/images regions/flickr8k
+crossgaze extract ../shared/data/flickr8k/images regions/flickr8k-objects --no-whole
 crossgaze extract ../shared/data/flickr8k/images regions/flickr8k-grid --regions grid --grid 6
-crossgaze extract ../shared/data/flickr8k/images regions/flickr8k-whole --whole
 crossgaze extract ../shared/data/coco/images regions/coco
 python tools/experiments.py --list
 python tools/results_page.py

@@ -1,11 +1,11 @@
 """Pictures of the page for README and docs, from a real run over photographs that PyPI ships.
 
+    python tools/take_screenshots.py
     python tools/take_screenshots.py --embedder VSRN --reranker SCAN --answerer R-DAN
 
 Makes an index of the demonstration's photographs in a temporary folder, starts `crossgaze serve` on
 it, and photographs the page with Debian's chromium: light, dark and on a phone, into docs/pictures.
-The models must take the regions that `--whole`, `--detector` say. `--index` takes an index that is
-there already; then its photographs had better be free to show.
+`--index` takes an index that is there already; then its photographs had better be free to show.
 """
 
 import argparse
@@ -20,7 +20,6 @@ from pathlib import Path
 
 from crossgaze.demo import build_gallery
 from crossgaze.search.index import Index
-from crossgaze.vision.settings import ExtractConfig
 
 OUT = Path(__file__).parents[1] / "docs" / "pictures"
 CHROMIUM = "/usr/bin/chromium"
@@ -39,11 +38,10 @@ SENTENCES = (
 )
 
 
-def make_index(folder, embedder, reranker, *, whole):
+def make_index(folder, embedder, reranker):
     build_gallery(folder / "photos")
     (folder / "sentences.txt").write_text("\n".join(SENTENCES) + "\n")
-    config = ExtractConfig(whole=whole)
-    index = Index.create(folder / "index", embedder=embedder, reranker=reranker, detector=config)
+    index = Index.create(folder / "index", embedder=embedder, reranker=reranker)
     with index:
         index.add(folder / "photos")
         index.add_sentences(folder / "sentences.txt")
@@ -145,10 +143,11 @@ def take(address, args):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--embedder", help="gives one vector a photograph")
+    parser.add_argument(
+        "--embedder", help="gives one vector a photograph; default: the one that ships"
+    )
     parser.add_argument("--reranker", help="compares regions with words")
     parser.add_argument("--answerer", help="answers questions")
-    parser.add_argument("--whole", action="store_true", help="the models want the whole image too")
     parser.add_argument("--index", help="an index that is there already")
     parser.add_argument("--sentence", default="a woman in an orange suit with a flag")
     parser.add_argument("--word", default="woman", help="the word that is pointed at")
@@ -158,13 +157,9 @@ def main():
     parser.add_argument("--chromium", default=CHROMIUM)
     parser.add_argument("--out", default=OUT, type=Path)
     args = parser.parse_args()
-    if not args.index and not args.embedder:
-        parser.error("wanted --embedder (and --reranker), or --index")
     args.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        index = args.index or make_index(
-            Path(folder), args.embedder, args.reranker, whole=args.whole
-        )
+        index = args.index or make_index(Path(folder), args.embedder, args.reranker)
         with serving(index, args.answerer) as address:
             take(address, args)
     print(f"written to {args.out}")

@@ -13,7 +13,7 @@ for package in ("skimage", "sklearn", "matplotlib"):
 def test_the_demonstration_runs_and_runs_again(tmp_path, capsys):
     code, out, _ = run(capsys, "demo", "--into", tmp_path / "d")
     assert code == 0
-    assert "16 photographs became up to 36 regions each" in out
+    assert "16 photographs became up to 37 regions each" in out
     assert f"store verify {tmp_path}/d/regions" in out
     code, out, _ = run(capsys, "demo", "--into", tmp_path / "d", "--json")
     assert code == 0

@@ -67,7 +67,7 @@ def require_sound(store, most=36):
 
 
 def test_objects_are_written_with_their_words_and_read_back(tmp_path, photos, detector):
-    report = extract(photos, tmp_path / "s", ExtractConfig(dtype="float32"))
+    report = extract(photos, tmp_path / "s", ExtractConfig(dtype="float32", whole=False))
     store = RegionStore(tmp_path / "s")
     assert (report.extracted, report.without_boxes) == (3, ())
     assert store.features.shape == (3, 36, detector.width)
@@ -116,9 +116,17 @@ def test_a_region_model_with_another_number_of_regions(tmp_path, photos):
     other.save(tmp_path / "model")
     extract(photos, tmp_path / "s", ExtractConfig(detector=str(tmp_path / "model")))
     store = RegionStore(tmp_path / "s")
-    assert store.head.regions == 50
-    require_sound(store, most=50)
+    assert store.head.regions == 51
+    require_sound(store, most=51)
     assert store.counts.max() > 36
+
+
+def test_the_whole_image_is_there_by_default_where_regions_are_objects(boxes):
+    assert ExtractConfig().with_whole
+    assert not ExtractConfig(whole=False).with_whole
+    assert not ExtractConfig(boxes=boxes).with_whole
+    assert not ExtractConfig(regions="grid").with_whole
+    assert ExtractConfig(regions="grid", whole=True).with_whole
 
 
 @pytest.mark.parametrize("kind", ["objects", "grid", "selective-search"])
@@ -135,7 +143,7 @@ def test_the_whole_image_is_one_more_region(capsys, tmp_path, photos, kind):
         assert count >= 2
         assert store.boxes[row, count - 1].tolist() == [0, 0, *store.sizes[row]]
     assert json.loads(out)["store"]["made_by"]["whole"] is True
-    code, _, err = run(capsys, *words[:-2])
+    code, _, err = run(capsys, *words[:-2], "--no-whole")
     assert code == 2
     assert "made with whole = True, now it is False" in err
 
@@ -150,7 +158,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("kind", ["objects", "grid", "selective-search"])
-def test_bad_photographs_have_between_1_and_36_regions_inside_them(capsys, tmp_path, kind):
+def test_bad_photographs_have_between_1_and_37_regions_inside_them(capsys, tmp_path, kind):
     if kind == "selective-search":
         pytest.importorskip("cv2.ximgproc", reason="needs opencv-contrib-python-headless")
     folder = tmp_path / "p"
@@ -163,7 +171,7 @@ def test_bad_photographs_have_between_1_and_36_regions_inside_them(capsys, tmp_p
     assert (code, err) == (0, "")
     assert json.loads(out)["report"]["extracted"] == 5
     store = RegionStore(tmp_path / "s")
-    require_sound(store)
+    require_sound(store, most=37)
     sizes = dict(zip(store.ids, store.sizes.tolist(), strict=True))
     assert (sizes["tiny.png"], sizes["wide.png"]) == ([5, 3], [4000, 10])
 
@@ -246,7 +254,7 @@ def test_a_store_of_other_regions_is_not_continued(capsys, tmp_path, photos, box
     for words, said in (
         (["--regions", "grid"], "made with regions = 'objects', now it is 'grid'"),
         (["--boxes", boxes], "made with regions = 'objects', now it is 'given boxes'"),
-        (["--whole"], "made with whole = False, now it is True"),
+        (["--no-whole"], "made with whole = True, now it is False"),
     ):
         code, _, err = run(capsys, "extract", photos, tmp_path / "s", *words)
         assert code == 2

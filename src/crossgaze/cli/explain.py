@@ -44,7 +44,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     made = parser.add_argument_group("regions (default: made as those that the model learned from)")
     made.add_argument("--regions", metavar="KIND", help="objects, grid, or selective-search")
-    made.add_argument("--whole", action="store_true", help="the whole image as one more region")
+    made.add_argument(
+        "--whole",
+        action=argparse.BooleanOptionalAction,
+        help="the whole image as one more region (default: with objects only)",
+    )
     made.add_argument("--store", metavar="STORE", help="take the image's regions from this store")
     made.add_argument("--detector", metavar="DIR", help="the region model, if not the one here")
     made.add_argument("--weights", metavar="FILE", help="the backbone's weights, for vgg19")
@@ -98,7 +102,7 @@ def _explain(args: argparse.Namespace) -> list[Explanation]:
     from crossgaze.vision.settings import ExtractConfig
 
     config = None
-    if args.regions is not None or args.whole:
+    if args.regions is not None or args.whole is not None:
         if args.store is not None:
             raise InputError("--store: holds regions already, so --regions and --whole say nothing")
         config = ExtractConfig(

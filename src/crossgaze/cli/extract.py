@@ -1,9 +1,9 @@
 """Turn a folder of photographs into region features: one region store.
 
-Each photograph (JPEG, PNG, WebP, GIF, BMP, TIFF) becomes up to 36 regions that are objects, with
-boxes, nouns, attributes and features, by the region model that ships; or the cells of a grid.
-A run that was stopped goes on where it was; photographs that cannot be read are listed in
-OUT/report.json and the rest goes on.
+Each photograph (JPEG, PNG, WebP, GIF, BMP, TIFF) becomes up to 36 regions that are objects and one
+that is the whole image, with boxes, nouns, attributes and features, by the region model that ships;
+or the cells of a grid. A run that was stopped goes on where it was; photographs that cannot be read
+are listed in OUT/report.json and the rest goes on.
 
 Examples:
   crossgaze extract photos/ regions/
@@ -19,7 +19,10 @@ import argparse
 
 from crossgaze.cli.output import add_json, print_json, print_table, readable_bytes, say
 
-FLAGS = ("regions", "boxes", "detector", "backbone", "weights", "grid", "size", "device", "batch")
+FLAGS = (
+    *("regions", "boxes", "whole", "detector", "backbone", "weights", "grid", "size"),
+    *("device", "batch"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--boxes", metavar="FILE", help="boxes to take: COCO's JSON or bottom-up-attention's TSV"
     )
     parser.add_argument(
-        "--whole", action="store_true", help="the whole image as one more region, the last"
+        "--whole",
+        action=argparse.BooleanOptionalAction,
+        help="the whole image as one more region, the last (default: with objects only)",
     )
     parser.add_argument(
         "--geometry",
@@ -85,9 +90,7 @@ def run(args: argparse.Namespace) -> int:
     from crossgaze.vision.extract import ExtractConfig, Shard, extract
 
     given = [f"{name}={getattr(args, name)}" for name in FLAGS if getattr(args, name) is not None]
-    given += [
-        f"{name}=true" for name in ("whole", "geometry", "follow_links") if getattr(args, name)
-    ]
+    given += [f"{name}=true" for name in ("geometry", "follow_links") if getattr(args, name)]
     config = load_recipe(ExtractConfig, args.recipe, [*given, *args.settings])
     shard = Shard.parse(args.shard) if args.shard is not None else None
     with progress_bar("Extracting", "photographs") as step:

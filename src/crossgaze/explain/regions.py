@@ -64,8 +64,8 @@ def source_for(
         return *source_of(model, detector=detector, weights=weights, device=device), ()
     taken = ExtractConfig(detector=detector)
     note = (
-        "the model does not say how its regions were made; taken here: objects, without the whole "
-        "image (--regions and --whole say otherwise)"
+        "the model does not say how its regions were made; taken here: objects and the whole "
+        "image (--regions and --no-whole say otherwise)"
     )
     return make_source(taken, find_device(device)), taken.fit, (note,)
 

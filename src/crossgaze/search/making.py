@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from pathlib import Path
 
 from crossgaze.config import to_dict
@@ -58,7 +59,7 @@ def make_index(
         stamp,
         second_stamp,
         first.width,
-        to_dict(extract),
+        to_dict(replace(extract, whole=extract.with_whole)),
         made_by(source),
     )
     folder.mkdir(parents=True, exist_ok=True)

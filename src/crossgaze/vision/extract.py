@@ -60,7 +60,7 @@ def extract(
 
     Example:
         ```python
-        report = extract("photos/", "regions/", ExtractConfig(whole=True))
+        report = extract("photos/", "regions/", ExtractConfig(batch=4))
         store = RegionStore("regions/")
         ```
     """

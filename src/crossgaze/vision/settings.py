@@ -20,7 +20,8 @@ class ExtractConfig:
     Args:
         regions: "objects", what the region model finds; "grid", g x g cells; "selective-search".
         boxes: a file of boxes to take instead: COCO's JSON, or bottom-up-attention's TSV.
-        whole: whether the whole image is one more region, the last.
+        whole: whether the whole image is one more region, the last; None takes it where regions
+            are objects that the region model finds, and nowhere else.
         geometry: whether a feature ends with where the region lies: edges and area, 5 numbers.
         detector: the region model that ships, "objects", or a folder with another; it also gives
             the features of selective search and of given boxes.
@@ -41,7 +42,7 @@ class ExtractConfig:
 
     regions: Literal["objects", "grid", "selective-search"] = "objects"
     boxes: Path | None = None
-    whole: bool = False
+    whole: bool | None = None
     geometry: bool = False
     detector: str = "objects"
     backbone: str = "efficientnet-lite2"
@@ -74,6 +75,13 @@ class ExtractConfig:
             if text not in known:
                 raise InputError(f"{name}: got {text!r}, wanted {' or '.join(known)}")
         self._require_used()
+
+    @property
+    def with_whole(self) -> bool:
+        """Whether the whole image is one more region."""
+        if self.whole is None:
+            return self.regions == "objects" and self.boxes is None
+        return self.whole
 
     def _require_used(self) -> None:
         """Refuse a setting that the kind of regions would pass over in silence."""

@@ -41,7 +41,7 @@ def _source(
     backbone: Backbone | None,
     given: GivenBoxes | None,
 ) -> RegionSource:
-    batch, whole = config.batch or default_batch(device), config.whole
+    batch, whole = config.batch or default_batch(device), config.with_whole
     if backbone is not None and config.regions != "grid":
         raise InputError(f"backbone: is a grid's, and regions = {config.regions!r}")
     if config.regions == "grid":
