@@ -80,6 +80,7 @@ ROWS = {
     "regions-grid": Row("SCAN t-i AVG, 6x6 grid", SCAN, regions="grid", split="dev"),
     "regions-whole": Row("SCAN t-i AVG, objects and whole", SCAN, run=SCAN, split="dev"),
     "vse": Row("VSE++, mean pooling", "vse", attention=False),
+    "vse-whole": Row("VSE++, mean and whole image", "vse-whole", attention=False),
     "sum-max-t-i": Row("Sum-Max t-i", "sum-max-t-i", attention=False),
     "scan-t-i-avg": Row("SCAN t-i AVG", SCAN, THREE),
     "scan-i-t-avg": Row("SCAN i-t AVG", "scan-i-t-avg", attention=False),
@@ -103,6 +104,17 @@ ROWS = {
     **transfer("scan", SCAN, "SCAN t-i AVG"),
     **transfer("scan-ccr-ccs", "scan-ccr-ccs", "SCAN + CCR + CCS"),
     **transfer("bfan", "bfan", "BFAN"),
+    "both-vse-whole": Row(
+        "VSE++, mean and whole image", "vse-whole", attention=False, learned=BOTH
+    ),
+    "both-vse-whole-on-coco": Row(
+        "VSE++, mean and whole image",
+        "vse-whole",
+        attention=False,
+        learned=BOTH,
+        tested="coco",
+        run="both-vse-whole",
+    ),
     "both-scan": Row("SCAN t-i AVG", SCAN, learned=BOTH),
     "both-scan-on-coco": Row("SCAN t-i AVG", SCAN, learned=BOTH, tested="coco", run="both-scan"),
 }

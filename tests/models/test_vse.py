@@ -96,6 +96,27 @@ def test_a_global_feature_is_one_region():
     torch.testing.assert_close(one, model.encode_images(f, [1, 1, 1]).vectors)
 
 
+def test_the_last_real_region_beside_the_mean():
+    model = vse(whole=True)
+    f = features()
+    found = model.encode_images(f, COUNTS).vectors.detach().numpy()
+    weight, bias = (
+        model.get_parameter(f"regions.{name}").detach().numpy() for name in ("weight", "bias")
+    )
+    for i, count in enumerate(COUNTS):
+        real = f[i, :count].numpy()
+        wanted = weight[:, :4] @ real.mean(0) + weight[:, 4:] @ real[-1] + bias
+        np.testing.assert_allclose(found[i], wanted / np.linalg.norm(wanted), atol=1e-7)
+    padded = torch.cat([f, torch.full((3, 2, 4), torch.nan, dtype=f.dtype)], 1)
+    np.testing.assert_array_equal(model.encode_images(padded, COUNTS).vectors.detach(), found)
+
+
+@pytest.mark.parametrize("name", ["whole", "absolute"])
+def test_switches_are_true_or_false(name):
+    with pytest.raises(InputError, match=f"{name}: got 1, wanted True or False"):
+        VseConfig(**{name: 1})
+
+
 def test_weight_normalised_projection():
     model = vse(projection="weight_norm")
     model.regions.weight_g.data.mul_(3)
