@@ -16,6 +16,15 @@ from evaluation_parts import model as matcher
 ship_model = pytest.importorskip("ship_model", reason="tools/ is not in a source archive")
 
 
+@pytest.fixture(autouse=True)
+def cards(tmp_path, monkeypatch):
+    """What the cards of the models here say of data and limits."""
+    monkeypatch.setattr(ship_model, "CARDS", tmp_path / "cards")
+    (tmp_path / "cards").mkdir()
+    for name in ("toy", "scan-toy"):
+        (tmp_path / "cards" / f"{name}.md").write_text("## Limits\n\nIt is a toy.\n")
+
+
 @pytest.fixture
 def run(tmp_path):
     """A run whose best snapshot is a small r-DAN."""
@@ -103,14 +112,45 @@ def test_the_card_has_what_was_measured(run, tmp_path):
     figures = {"accuracy": {"value": 31.254, "low": 30.0, "high": 32.5}}
     data = {"name": "daquar", "splits": ["test"], "questions": 5673}
     result = tmp_path / "r.json"
-    result.write_text(json.dumps({"measured": {"figures": figures, "data": data}}))
-    ship_model.ship(run, "toy", tmp_path / "zoo", result=result)
+    result.write_text(
+        json.dumps({"measured": {"figures": figures, "data": data}, "commands": ["python x.py"]})
+    )
+    ship_model.ship(run, "toy", tmp_path / "zoo", results=[result])
     card = (tmp_path / "zoo" / "toy" / "README.md").read_text()
     assert "On 5,673 questions of daquar, test, before" in card
-    assert "| accuracy | 31.25 | 30.00 to 32.50 |" in card
+    assert "precision (`python x.py`):" in card
+    assert "| accuracy | 31.25 | 30 to 32.5 |" in card
+    assert card.endswith("\n## Limits\n\nIt is a toy.\n")
     result.write_text("{}")
     with pytest.raises(InputError, match=r"r\.json: does not read as a result"):
-        ship_model.ship(run, "toy", tmp_path / "zoo", result=result)
+        ship_model.ship(run, "toy", tmp_path / "zoo", results=[result])
+
+
+def test_the_card_of_a_model_that_matches(tmp_path):
+    matcher().save_pretrained(tmp_path / "m")
+    one = {"value": 306.204, "low": 294.4, "high": 318.4}
+    attention = {
+        name: {"value": 0.21785, "low": 0.2, "high": 0.25} for name in ship_model.ATTENTION
+    }
+    measured = {
+        "data": {"name": "flickr8k", "splits": ["test"], "images": 1000, "captions": 5000},
+        "protocols": [{"figures": {"rsum": one}}],
+        "attention": [{"figures": attention}],
+    }
+    for name in ("a", "b"):
+        (tmp_path / name).write_text(json.dumps({"measured": measured, "commands": [name]}))
+    results = [tmp_path / "a", tmp_path / "b"]
+    ship_model.ship(tmp_path / "m", "scan-toy", tmp_path / "zoo", results=results)
+    card = (tmp_path / "zoo" / "scan-toy" / "README.md").read_text()
+    assert "On 1,000 images and 5,000 sentences of flickr8k, test, before" in card
+    assert card.count("| rsum | 306.2 | 294.4 to 318.4 |") == 2
+    assert card.count("| attention f1 | 0.2178 | 0.2 to 0.25 |") == 2
+
+
+def test_no_model_ships_without_a_word_on_its_data(run, tmp_path):
+    with pytest.raises(InputError, match=r"other\.md: no such file, wanted what the card says"):
+        ship_model.ship(run, "other", tmp_path / "zoo")
+    assert not (tmp_path / "zoo").exists()
 
 
 @pytest.mark.parametrize("name", ["Toy", "a/b", "..", "", "a_b", "-a"])

@@ -1,6 +1,10 @@
 """Put a trained model into the zoo that ships with the package: half precision, small, checked.
 
     python tools/ship_model.py runs/rdan/daquar-all-0 daquar --result results/rdan/daquar-all.json
+    python tools/ship_model.py RUN default --result A.json --result B.json
+
+What a card says of data, licence and limits stands in tools/cards/NAME.md, and no model ships
+without it.
 
 RUN is the folder of a training run or of a model. Then `crossgaze.load("daquar")` and, for a model
 that answers, `crossgaze ask daquar IMAGE QUESTION` find it. Refused: a model above the limit, one
@@ -23,6 +27,8 @@ from crossgaze.models.finding import FILES, ZOO
 from crossgaze.models.pretrained import load, replacing_folder
 from crossgaze.torchfiles import save_tensors
 
+CARDS = Path(__file__).parent / "cards"
+ATTENTION = ("precision", "recall", "f1", "pointing")
 LIMIT = 15.0  # megabytes of a model that ships, all files together
 
 
@@ -30,17 +36,31 @@ def main(words=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("run", metavar="RUN", type=Path, help="of crossgaze train, or a model")
     parser.add_argument("name", metavar="NAME", help="what it is called in the zoo")
-    parser.add_argument("--result", metavar="FILE", type=Path, help="for its card")
+    parser.add_argument(
+        "--result", metavar="FILE", type=Path, action="append", default=[], help="for its card"
+    )
+    parser.add_argument(
+        "--words", metavar="FILE", type=Path, help="data, licence, limits (tools/cards/NAME.md)"
+    )
     parser.add_argument("--limit", metavar="MB", type=float, default=LIMIT)
     parser.add_argument("--zoo", metavar="DIR", type=Path, default=ZOO)
     args = parser.parse_args(words)
     try:
-        print(ship(args.run, args.name, args.zoo, limit=args.limit, result=args.result))
+        print(
+            ship(
+                args.run,
+                args.name,
+                args.zoo,
+                limit=args.limit,
+                results=args.result,
+                words=args.words,
+            )
+        )
     except InputError as error:
         sys.exit(str(error))
 
 
-def ship(run, name, zoo=ZOO, *, limit=LIMIT, result=None):
+def ship(run, name, zoo=ZOO, *, limit=LIMIT, results=(), words=None):
     """Write a model to the zoo, whole or not at all, and return what to say.
 
     Args:
@@ -48,7 +68,8 @@ def ship(run, name, zoo=ZOO, *, limit=LIMIT, result=None):
         name: small letters, digits and dashes.
         zoo: the folder of all of them.
         limit: megabytes (of 10^6 bytes) that it may have.
-        result: a JSON file with `figures`, which go into its card.
+        results: JSON files of experiments, whose figures go into its card.
+        words: the rest of its card: data, licence and limits; default: CARDS / NAME.md.
     """
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
         raise InputError(f"name: got {name!r}, wanted small letters, digits and dashes")
@@ -59,13 +80,16 @@ def ship(run, name, zoo=ZOO, *, limit=LIMIT, result=None):
     if not isinstance(model, Model):
         raise InputError(f"{source}: is an ensemble, wanted a single model")
     require_regions(model)
-    measured = figures(result) if result else ""
+    words = words or CARDS / f"{name}.md"
+    if not words.is_file():
+        raise InputError(f"{words}: no such file, wanted what the card says of data and limits")
+    measured = "\n## Measured\n\n" + "\n".join(map(figures, results)) if results else ""
     with replacing_folder(zoo / name) as out:
         for file in FILES:
             if (source / file).is_file() and file != "model.safetensors":
                 write_atomically(out / file, (source / file).read_bytes())
         card = (out / "README.md").read_text("utf-8").replace("THIS-FOLDER", name)
-        write_atomically(out / "README.md", card + measured)
+        write_atomically(out / "README.md", f"{card}{measured}\n{words.read_text('utf-8')}")
         weights = load_file(source / "model.safetensors")
         halves = {
             key: value.half() if value.is_floating_point() else value
@@ -80,28 +104,36 @@ def ship(run, name, zoo=ZOO, *, limit=LIMIT, result=None):
 
 
 def require_regions(model):
-    """Refuse a model that answers about regions which this package cannot make."""
-    if isinstance(model, Answerer):
+    """Refuse a model for regions which this package cannot make, where it says which."""
+    if isinstance(model, Answerer) or "regions" in model.origin:
         from crossgaze.asking.ask import source_of
 
         source_of(model)
 
 
 def figures(path):
-    """Return the figures of a result for the card."""
+    """Return the figures of a result for the card, with the command that measured them."""
     try:
         found = json.loads(path.read_text("utf-8"))
-        data = found["measured"]["data"]
+        measured = found["measured"]
+        data = measured["data"]
+        asked = f"{data['questions']:,} questions" if "questions" in data else ""
+        asked = asked or f"{data['images']:,} images and {data['captions']:,} sentences"
+        parts = measured["protocols"][:1] if "protocols" in measured else [measured]
+        every = {name: one for part in parts for name, one in part["figures"].items()}
+        for part in measured.get("attention", ()):
+            every |= {f"attention {name}": part["figures"][name] for name in ATTENTION}
         rows = [
-            f"| {name} | {one['value']:.2f} | {one['low']:.2f} to {one['high']:.2f} |"
-            for name, one in found["measured"]["figures"].items()
+            f"| {name} | {one['value']:.4g} | {one['low']:.4g} to {one['high']:.4g} |"
+            for name, one in every.items()
         ]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        command = found["commands"][0]
+    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
         raise InputError(f"{path}: does not read as a result: {error!r}") from None
-    head = f"On {data['questions']:,} questions of {data['name']}, {', '.join(data['splits'])}, "
-    head += "before the weights were rounded to half precision:"
+    head = f"On {asked} of {data['name']}, {', '.join(data['splits'])}, before the weights were "
+    head += f"rounded to half precision (`{command}`):"
     table = "\n".join(["| figure | value | 95 % interval |", "| --- | --- | --- |", *rows])
-    return f"\n## Measured\n\n{head}\n\n{table}\n"
+    return f"{head}\n\n{table}\n"
 
 
 if __name__ == "__main__":
