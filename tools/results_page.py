@@ -1,4 +1,4 @@
-"""Write docs/results.md and its learning curves from results/flickr8k/ and results/rdan/.
+"""Write docs/results.md, its learning curves and README's table from results/flickr8k/ and rdan/.
 
 python tools/results_page.py [--check]
 
@@ -16,6 +16,7 @@ from pathlib import Path
 
 from PIL import Image
 
+from benchmark_table import fill
 from claims import claims_table
 from crossgaze.evaluation.recall import RECALLS
 from crossgaze.evaluation.tables import Table
@@ -33,12 +34,18 @@ from result_files import (
 )
 
 ROOT = Path(__file__).parents[1]
-PAGE, PICTURES = Path("docs/results.md"), Path("docs/pictures")
+PAGE, PICTURES, README = Path("docs/results.md"), Path("docs/pictures"), Path("README.md")
+BEGIN, END = "<!-- results: tools/results_page.py writes this -->", "<!-- end results -->"
+# What README shows.
+SHORT = (
+    *("vse", "vse-whole", "sum-max-t-i", "scan-t-i-avg", "scan-i-t-avg", "scan-both", "bfan"),
+    *("vsrn", "m-dan", "mmca", "scan-ccr-ccs", "bfan-ccr-ccs"),
+)
 # Learning curves: rows that are looked at together. What none names comes into the last.
 CURVES = {
     "scan": (
         "From one vector to attention",
-        "vse sum-max-t-i scan-t-i-avg scan-i-t-avg scan-i-t-lse scan-all-negatives",
+        "vse vse-whole sum-max-t-i scan-t-i-avg scan-i-t-avg scan-i-t-lse scan-all-negatives",
     ),
     "constraints": (
         "CCR and CCS",
@@ -70,6 +77,17 @@ def retrieval_table(results):
             (ROWS[name].title, seeds_of(name, runs), *figures, interval(runs, "rsum")),
         )
     return Table("", (*head, "95 % interval"), tuple(rows))
+
+
+def short_table(results):
+    """Return the table of README: some rows, whatever of them was run."""
+    rows = []
+    for name in SHORT:
+        runs = list(results[name].values())
+        if runs:
+            figures = [cell(runs, figure) for figure in ("i2t_r1", "t2i_r1", "rsum")]
+            rows.append((ROWS[name].title, *figures, cell(runs, "f1", 2)))
+    return Table("", ("", "i2t R@1", "t2i R@1", "rsum", "attention F1"), tuple(rows))
 
 
 def attention_table(results):
@@ -368,9 +386,17 @@ def main():
     pictures = {args.root / PICTURES / name: drawn for name, drawn in curves(results).items()}
     stale = [picture for picture, drawn in pictures.items() if not is_current(picture, *drawn)]
     left = sorted(set((args.root / PICTURES).glob("curves-*.png")) - set(pictures))
-    old = not path.is_file() or path.read_text("utf-8") != text
+    pages = {path: text}
+    if (args.root / README).is_file():
+        front = args.root / README
+        pages[front] = fill(front, BEGIN, END, short_table(results).markdown())
+    old = [
+        one
+        for one, wanted in pages.items()
+        if not one.is_file() or one.read_text("utf-8") != wanted
+    ]
     if args.check:
-        names = [one.name for one in ([path] if old else []) + stale + left]
+        names = [one.name for one in old + stale + left]
         if names:
             sys.exit(f"not current: {', '.join(names)}; run python tools/results_page.py")
         return
@@ -382,7 +408,8 @@ def main():
         picture.parent.mkdir(parents=True, exist_ok=True)
         title, runs = pictures[picture]
         draw_histories(runs, picture, title=title, note=fingerprint(title, runs))
-    path.write_text(text, "utf-8")
+    for one in old:
+        one.write_text(pages[one], "utf-8")
 
 
 if __name__ == "__main__":

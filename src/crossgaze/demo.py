@@ -1,22 +1,29 @@
-"""The demonstration: real photographs that come inside Python packages, made into regions.
+"""The demonstration: photographs that come inside Python packages, searched, explained and asked.
 
-It needs no data and no network. What it shows grows with the library; today it is photographs to
-regions, and which photographs look alike.
+It needs no data and no network, and it takes the models that ship. What a person would call right
+is written beside each sentence, so that the demonstration can say where it was wrong.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import shutil
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from crossgaze.data.regions.store import RegionStore
 from crossgaze.errors import InputError, MissingExtraError
-from crossgaze.vision.extract import ExtractConfig, ExtractReport, extract
+
+if TYPE_CHECKING:
+    from crossgaze.asking.ask import Reply
+    from crossgaze.models.answerer import Answerer
+    from crossgaze.search.index import Index
+    from crossgaze.search.models import Model
+    from crossgaze.search.report import IndexReport
+    from crossgaze.search.results import Found
 
 # (package, folder inside it, file, the name in the gallery)
 PHOTOGRAPHS = (
@@ -37,15 +44,79 @@ PHOTOGRAPHS = (
     ("sklearn", "datasets/images", "flower.jpg", "flower.jpg"),
     ("matplotlib", "mpl-data/sample_data", "grace_hopper.jpg", "officer.jpg"),
 )
+# (sentence, the photograph that a person would choose)
+SENTENCES = (
+    ("a cat looks at the camera", "cat.png"),
+    ("a cup of coffee on a table", "coffee.png"),
+    ("a flower", "flower.jpg"),
+    ("a woman in an orange suit", "astronaut.png"),
+    ("buildings by the water", "temple.jpg"),
+)
+QUESTION = ("coffee.png", "what is on the table?")
+SHOWN = 3  # photographs a sentence in the report
 
 
 @dataclass(frozen=True)
-class Alike:
-    """A photograph and the one that looks most like it."""
+class Search:
+    """One sentence of the demonstration.
 
-    photograph: str
-    most_like: str
-    cosine: float
+    Args:
+        sentence: what was looked for.
+        wanted: the photograph that a person would choose.
+        found: the answer.
+    """
+
+    sentence: str
+    wanted: str
+    found: Found
+
+    @property
+    def rank(self) -> int:
+        """Where the right photograph stands, from 1."""
+        names = [Path(hit.path).name for hit in self.found.hits]
+        return names.index(self.wanted) + 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON holds it."""
+        told = [{"photograph": Path(h.path).name, "score": h.score} for h in self.found.hits]
+        return {
+            "sentence": self.sentence,
+            "wanted": self.wanted,
+            "rank": self.rank,
+            "found": told[:SHOWN],
+        }
+
+
+@dataclass(frozen=True)
+class Demo:
+    """What the demonstration did.
+
+    Args:
+        indexed: what was done to the index.
+        searches: one a sentence.
+        asked: the photograph that was asked about.
+        reply: the answer.
+        page: the report.
+        seconds: in all.
+    """
+
+    indexed: IndexReport
+    searches: tuple[Search, ...]
+    asked: str
+    reply: Reply
+    page: Path
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON holds it."""
+        return {
+            "indexed": self.indexed.to_dict(),
+            "searches": [one.to_dict() for one in self.searches],
+            "asked": self.asked,
+            "reply": self.reply.to_dict(),
+            "page": str(self.page),
+            "seconds": round(self.seconds, 3),
+        }
 
 
 def build_gallery(folder: Path) -> list[Path]:
@@ -67,28 +138,79 @@ def build_gallery(folder: Path) -> list[Path]:
     return [target for _, target in found]
 
 
-def most_alike(store: RegionStore) -> list[Alike]:
-    """Return each photograph's nearest by the cosine of their mean regions."""
-    counts = np.asarray(store.counts, np.float32)  # the rest of the k regions is zero
-    means = np.asarray(store.features, np.float32).sum(axis=1) / counts[:, None]  # (N, d)
-    means -= means.mean(axis=0)
-    means /= np.linalg.norm(means, axis=1, keepdims=True).clip(min=1e-8)
-    cosines = means @ means.T
-    np.fill_diagonal(cosines, -2)
-    return [
-        Alike(name, store.ids[int(row.argmax())], round(float(row.max()), 3))
-        for name, row in zip(store.ids, cosines, strict=True)
-    ]
-
-
 def run_demo(
-    folder: str | Path, *, on_progress: Callable[[int, int], None] | None = None
-) -> tuple[ExtractReport, RegionStore, list[Alike]]:
-    """Build the gallery in `folder`, extract its regions, and find which photographs are alike."""
+    folder: str | Path,
+    *,
+    embedder: Model | None = None,
+    reranker: Model | None = None,
+    answerer: Answerer | str | Path = "daquar",
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Demo:
+    """Build the gallery in `folder`, index it, search it, ask about it, write a report.
+
+    Args:
+        folder: photographs, index and report go here.
+        embedder: instead of the one that ships.
+        reranker: likewise.
+        answerer: likewise.
+        on_progress: told how many photographs of how many have been indexed.
+    """
+    from crossgaze.asking.ask import ask
+    from crossgaze.files import write_atomically
+    from crossgaze.search.index import Index
+
+    began = time.monotonic()
     folder = Path(folder)
-    build_gallery(folder / "photos")
-    report = extract(
-        folder / "photos", folder / "regions", ExtractConfig(), on_progress=on_progress
+    gallery = build_gallery(folder / "photos")
+    place = folder / "index"
+    known = (place / "index.json").is_file()
+    made = (Index.open if known else Index.create)(place, embedder=embedder, reranker=reranker)
+    with made as index:
+        report = index.add(folder / "photos", on_progress=on_progress)
+        searches = tuple(
+            Search(sentence, wanted, index.search(sentence, len(gallery)))
+            for sentence, wanted in SENTENCES
+        )
+        name, question = QUESTION
+        reply = ask(answerer, folder / "photos" / name, question)
+        write_atomically(folder / "report.html", report_page(index, searches, name, reply))
+    seconds = time.monotonic() - began
+    return Demo(report, searches, name, reply, folder / "report.html", seconds)
+
+
+def report_page(index: Index, searches: tuple[Search, ...], asked: str, reply: Reply) -> str:
+    """Return the report as HTML: every sentence with what it found, and the question."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    from crossgaze.asking.picture import draw_reply
+    from crossgaze.explain.scene import data_uri
+    from crossgaze.search.page import cards_of, document
+
+    right = sum(one.rank == 1 for one in searches)
+    parts = [
+        "<h1>crossgaze, the demonstration</h1>",
+        f"<p>{len(index)} photographs that come inside Python packages, {len(searches)} sentences; "
+        f"the right photograph came first for {right}. Point at a word to see the regions that "
+        "answered it.</p>",
+    ]
+    most = 0
+    for one in searches:
+        cards, words = cards_of(index, replace(one.found, hits=one.found.hits[:SHOWN]))
+        most = max(most, words)
+        parts.append(f"<h2>{escape(one.sentence)}</h2><p>{escape(verdict(one))}</p>{cards}")
+    picture = data_uri(np.asarray(draw_reply(reply).convert("RGB")), quality=90)
+    parts.append(
+        f"<h2>{escape(reply.question)}</h2><p>Asked about {escape(asked)}: "
+        f"{escape(reply.answers[0][0])}. Below, what each step looked at.</p>"
+        f'<img src="{picture}" alt="the steps of attention" style="max-width:100%">'
     )
-    store = RegionStore(folder / "regions")
-    return report, store, most_alike(store)
+    return document("The demonstration", "\n".join(parts), most)
+
+
+def verdict(one: Search) -> str:
+    """Say in words whether a sentence found what a person would have chosen."""
+    if one.rank == 1:
+        return f"{one.wanted} came first, as it should."
+    return f"{one.wanted} should have come first, and came as number {one.rank}."

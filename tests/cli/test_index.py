@@ -114,7 +114,7 @@ def test_watch_until_stopped(capsys, made, monkeypatch):
         (["search", "INDEX", "--image", "x.jpg", "--exhaustive"], "is for a sentence"),
         (["index", "--into", "INDEX"], "got nothing to do"),
         (["index", "--into", "new", "--info"], "new: is not an index"),
-        (["index", "PHOTOS", "--into", "new"], "no matching model ships"),
+        (["index", "PHOTOS", "--into", "new", "--regions", "grid"], "takes regions of width 1792"),
         (["index", "PHOTOS", "--into", "PHOTOS", "--embedder", "VSE"], "is not empty"),
         (["index", "EMPTY", "--into", "INDEX"], "holds no photograph"),
         (["index", "--sentences", "EMPTY", "--into", "INDEX"], "is a folder"),

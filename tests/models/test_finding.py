@@ -68,5 +68,8 @@ def test_every_model_that_really_ships_loads_and_has_a_card():
         model = load(name)
         assert all(p.dtype.is_floating_point and p.element_size() == 4 for p in model.parameters())
         assert "Where it came from" in (ZOO / name / "README.md").read_text("utf-8")
-        assert sum(path.stat().st_size for path in (ZOO / name).iterdir()) < 15e6
+        for said in ("## Data and licence", "## Measured", "## Limits"):
+            assert said in (ZOO / name / "README.md").read_text("utf-8"), name
+    assert {"default", "default-embedder", "daquar"} <= {*zoo_models()}
+    assert sum(path.stat().st_size for path in ZOO.rglob("*") if path.is_file()) < 40e6
     assert json.loads((ZOO / "objects" / "config.json").read_text())["format"] != finding.FORMAT

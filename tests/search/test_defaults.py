@@ -1,13 +1,12 @@
-"""The models that an index takes when nobody names any: those that ship, once some do."""
+"""The models that an index takes when nobody names any: those that ship."""
 
 import shutil
 
 import pytest
 
 import search_parts
-from crossgaze.errors import InputError
 from crossgaze.models import finding
-from crossgaze.search.defaults import NAMES, default_embedder, default_reranker
+from crossgaze.search.defaults import NAMES
 from crossgaze.search.index import Index
 
 pytest.importorskip("lancedb", reason="needs crossgaze[search]")
@@ -25,15 +24,6 @@ def ship(zoo, tmp_path, *roles):
     made = dict(zip(("embedder", "reranker"), search_parts.save_models(tmp_path), strict=True))
     for role in roles:
         shutil.copytree(made[role], zoo / NAMES[role])
-
-
-def test_without_any_a_line_says_what_to_name(zoo, tmp_path):
-    with pytest.raises(InputError, match=r"no matching model ships .* --embedder FOLDER"):
-        default_embedder()
-    assert default_reranker() is None
-    with pytest.raises(InputError, match="no matching model ships"):
-        Index.create(tmp_path / "index")
-    assert not (tmp_path / "index").exists()
 
 
 def test_what_ships_is_taken_and_found_again_by_name(zoo, tmp_path, monkeypatch):
@@ -54,11 +44,9 @@ def test_what_ships_is_taken_and_found_again_by_name(zoo, tmp_path, monkeypatch)
     assert again.search("a red dog").hits == hits
 
 
-def test_an_embedder_alone_may_ship(zoo, tmp_path):
+def test_a_reranker_of_ones_own_goes_with_the_embedder_that_ships(zoo, tmp_path):
     ship(zoo, tmp_path, "embedder")
-    index = Index.create(tmp_path / "index", source=search_parts.CellSource())
-    assert index.reranker is None
-    given = Index.create(
-        tmp_path / "other", reranker=tmp_path / "reranker", source=search_parts.CellSource()
-    )
-    assert given.reranker is not None
+    mine = tmp_path / "reranker"
+    index = Index.create(tmp_path / "i", reranker=mine, source=search_parts.CellSource())
+    assert index.head.embedder.source == NAMES["embedder"]
+    assert index.head.reranker.source == str(mine)

@@ -109,7 +109,7 @@ def test_models_that_do_not_fit_are_refused(world):
     source.width = 9
     with pytest.raises(InputError, match="takes regions of width 6, the detector's have 9"):
         create(world, source=source)
-    with pytest.raises(InputError, match="no matching model ships with this crossgaze yet"):
+    with pytest.raises(InputError, match="embedder: takes regions of width 1792"):
         create(world, embedder=None)
     with pytest.raises(InputError, match="engine: got 'sqlite'"):
         create(world, engine="sqlite")

@@ -1,5 +1,7 @@
 """Try crossgaze on real photographs that come inside Python packages: no data, no network.
 
+It indexes them, looks for five sentences, asks a question, and writes a report to open.
+
 Examples:
   crossgaze demo
   crossgaze demo --into other/ --json
@@ -8,7 +10,7 @@ Examples:
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
+from pathlib import Path
 
 from crossgaze.cli.output import add_json, print_json, print_table, program, say
 
@@ -18,32 +20,45 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--into", metavar="FOLDER", default="demo", help="where to work (default: demo)"
     )
+    parser.add_argument("--embedder", metavar="MODEL", help="instead of the one that ships")
+    parser.add_argument("--reranker", metavar="MODEL", help="likewise")
+    parser.add_argument("--answerer", metavar="MODEL", default="daquar", help="likewise")
     add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Build the gallery, extract it, and show which photographs look alike."""
-    from crossgaze.demo import run_demo
+    """Index the gallery, search it, ask about it, and say how to do the same at home."""
+    from crossgaze.demo import SHOWN, run_demo, verdict
     from crossgaze.progress import progress_bar
 
-    with progress_bar("Extracting", "photographs") as step:
-        report, store, alike = run_demo(args.into, on_progress=step)
+    with progress_bar("Indexing", "photographs") as step:
+        done = run_demo(
+            args.into,
+            embedder=args.embedder,
+            reranker=args.reranker,
+            answerer=args.answerer,
+            on_progress=step,
+        )
     if args.json:
-        rows = [asdict(row) for row in alike]
-        print_json({"report": report.to_dict(), "store": store.describe(), "alike": rows})
+        print_json(done.to_dict())
         return 0
-    say(
-        f"{len(store)} photographs became up to {store.head.regions} regions each "
-        f"({report.extracted} now, in {report.seconds:.1f} s).\n"
-    )
-    table = [(row.photograph, row.most_like, f"{row.cosine:.2f}") for row in alike]
-    print_table(table, header=["photograph", "looks most like", "cosine"])
+    for one in done.searches:
+        rows = [
+            (hit.rank, f"{hit.score:.3f}", Path(hit.path).name) for hit in one.found.hits[:SHOWN]
+        ]
+        say(one.sentence)
+        print_table(rows, header=("", "score", "photograph"))
+        say(f"  {verdict(one)}\n")
+    answer, share = done.reply.answers[0]
+    say(f"{done.asked}: {done.reply.question} {answer} ({100 * share:.0f} %)")
     say(
         f"""
-The photographs are in {args.into}/photos, their regions in {args.into}/regions:
-  {program()} store info {args.into}/regions
-  {program()} store verify {args.into}/regions
+{done.indexed.found} photographs, {len(done.searches)} sentences, a question: {done.seconds:.0f} s.
+Open the report: {done.page}
 The same with photographs of your own:
-  {program()} extract MY-PHOTOS/ MY-REGIONS/"""
+  {program()} index MY-PHOTOS/ --into MY-INDEX/
+  {program()} search MY-INDEX/ "a dog in the snow"
+And the page in your browser:
+  {program()} serve {args.into}/index"""
     )
     return 0

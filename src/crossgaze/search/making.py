@@ -9,7 +9,7 @@ from pathlib import Path
 from crossgaze.config import to_dict
 from crossgaze.errors import InputError
 from crossgaze.files import only_writer, sync_folder
-from crossgaze.search.defaults import default_embedder, default_reranker
+from crossgaze.search.defaults import default_model
 from crossgaze.search.engines import Tables, open_tables, parse_engine
 from crossgaze.search.head import Head, clear_leftovers, require_new, write_head
 from crossgaze.search.kept import open_writer
@@ -35,7 +35,7 @@ def make_index(
     engine, name = parse_engine(engine)
     require_new(folder)
     if embedder is None:
-        embedder, reranker = default_embedder(), reranker or default_reranker()
+        embedder, reranker = default_model("embedder"), reranker or default_model("reranker")
     model, stamp = load_model(embedder)
     first = Embedder(model)
     second, second_stamp = None, None

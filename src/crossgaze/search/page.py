@@ -69,31 +69,47 @@ def write_page(index: Index, found: Found, path: str | Path) -> None:
 
 def page(index: Index, found: Found) -> str:
     """Return an answer as HTML."""
+    told = [f"{len(found.hits)} of {found.total:,} photographs", found.stages, *found.notes]
+    cards, words = cards_of(index, found)
+    sentences = "".join(
+        f"<li>{escape(one.text)} <small>{one.score:.3f}</small></li>" for one in found.sentences
+    )
+    listed = f"<h2>Sentences</h2><ol>{sentences}</ol>" if sentences else ""
+    body = f"<h1>{escape(found.query)}</h1>\n<p>{escape('; '.join(told))}</p>\n{cards}{listed}"
+    return document(found.query, body, words)
+
+
+def cards_of(index: Index, found: Found) -> tuple[str, int]:
+    """Return the photographs of an answer as HTML, and how many words a card has at most."""
     cards, words = [], 0
     for hit in found.hits:
         looks = _looks(index, found, hit)
         words = max(words, len(looks))
         cards.append(_card(hit, looks))
+    return f"<main>{''.join(cards)}</main>", words
+
+
+def document(title: str, body: str, words: int) -> str:
+    """Return a whole HTML file.
+
+    Args:
+        title: of the browser's tab; escaped here.
+        body: HTML.
+        words: how many words a card of `cards_of` in it has at most.
+    """
     rules = "".join(
         f"article:has(.w{n}:hover) .h{n}, article:has(.w{n}:focus) .h{n} {{ display: block; }}\n"
         f"article:has(.w{n}:hover) .shown, article:has(.w{n}:focus) .shown {{ display: none; }}\n"
         for n in range(words)
     )
-    told = [f"{len(found.hits)} of {found.total:,} photographs", found.stages, *found.notes]
-    sentences = "".join(
-        f"<li>{escape(one.text)} <small>{one.score:.3f}</small></li>" for one in found.sentences
-    )
-    listed = f"<h2>Sentences</h2><ol>{sentences}</ol>" if sentences else ""
     policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(found.query)}: crossgaze</title>
+<title>{escape(title)}: crossgaze</title>
 <style>{STYLE}{rules}</style></head><body>
-<h1>{escape(found.query)}</h1>
-<p>{escape("; ".join(told))}</p>
-<main>{"".join(cards)}</main>{listed}
+{body}
 </body></html>
 """
 
