@@ -210,6 +210,11 @@ def search(here):
     assert main(words) == 0
 
 
+def serve(here):
+    search(here)
+    asking_parts.answerer().save_pretrained(here / "my-rdan")
+
+
 def ask(here):
     asking_parts.answerer().save_pretrained(here / "my-rdan")
     asking_parts.photograph(here / "kitchen.jpg")
@@ -237,7 +242,7 @@ WORLDS = {
     "evaluate": evaluate,
     "index": index,
     "search": search,
-    "serve": search,
+    "serve": serve,
     "ask": ask,
     "explain": explain,
     "demo": demo,

@@ -128,7 +128,7 @@ def take(address, args):
             chip.click() if phone else chip.hover()
             page.wait_for_timeout(400)
             shoot(page, f"{name}-word", args)
-            if args.answerer:
+            if args.answerer != "none":
                 page.locator("#question").fill(args.question)
                 page.keyboard.press("Enter")
                 page.wait_for_selector("#steps .step", timeout=120_000)
@@ -147,7 +147,7 @@ def main():
         "--embedder", help="gives one vector a photograph; default: the one that ships"
     )
     parser.add_argument("--reranker", help="compares regions with words")
-    parser.add_argument("--answerer", help="answers questions")
+    parser.add_argument("--answerer", default="daquar", help="answers questions; or none")
     parser.add_argument("--index", help="an index that is there already")
     parser.add_argument("--sentence", default="a woman in an orange suit with a flag")
     parser.add_argument("--word", default="woman", help="the word that is pointed at")

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from crossgaze.asking.ask import Reply
     from crossgaze.models.answerer import Answerer
     from crossgaze.search.index import Index
-    from crossgaze.search.models import Model
     from crossgaze.search.report import IndexReport
     from crossgaze.search.results import Found
+    from crossgaze.search.stamps import Model
 
 # (package, folder inside it, file, the name in the gallery)
 PHOTOGRAPHS = (

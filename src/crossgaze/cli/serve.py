@@ -5,7 +5,7 @@ CROSSGAZE_TOKEN, or as --token (which others on this machine can see).
 
 Examples:
   crossgaze serve index/
-  crossgaze serve index/ --answerer daquar --port 8080
+  crossgaze serve index/ --answerer my-rdan/ --port 8080
   crossgaze serve index/ --add photos/ --add holidays/
   crossgaze serve index/ --host 0.0.0.0 --token 0123456789abcdef0123456789abcdef
 """
@@ -15,9 +15,15 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from crossgaze.cli.output import say
-from crossgaze.errors import InputError
+from crossgaze.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from crossgaze.web.asker import Asker
+
+ANSWERER = "daquar"  # of the zoo
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +41,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="a folder that the page may add to the index (again: another)",
     )
-    parser.add_argument("--answerer", metavar="MODEL", help="answers questions (r-DAN)")
+    parser.add_argument(
+        "--answerer",
+        metavar="MODEL",
+        help=f"answers questions (default: {ANSWERER}, which ships; none for no questions)",
+    )
     parser.add_argument("--embedder", metavar="MODEL", help="where the index's model is now")
     parser.add_argument("--reranker", metavar="MODEL", help="likewise")
     parser.add_argument(
@@ -51,7 +61,6 @@ def run(args: argparse.Namespace) -> int:
     if not 0 <= args.port <= 65535:
         raise InputError(f"--port: got {args.port}, wanted 0 to 65535")
     from crossgaze.web.app import create_app
-    from crossgaze.web.asker import Asker
     from crossgaze.web.server import address_of, bind, serve
     from crossgaze.web.settings import ServeConfig
 
@@ -61,15 +70,31 @@ def run(args: argparse.Namespace) -> int:
         folders=tuple(map(Path, args.add)),
         rate=args.rate,
     )
-    from crossgaze.models.pretrained import load_answerer
     from crossgaze.search.index import Index
 
-    with bind(args.host, args.port) as bound:  # before anything is loaded
-        asker = Asker(load_answerer(args.answerer)) if args.answerer else None
-        with Index.open(args.index, embedder=args.embedder, reranker=args.reranker) as index:
-            app = create_app(index, config, asker=asker)
-            bound.listen()  # whoever reads the next line may come at once
-            say(f"{len(index):,} photographs at {address_of(bound, args.host)} (stop with Ctrl-C)")
-            serve(app, bound)
+    with (
+        bind(args.host, args.port) as bound,  # before anything is loaded
+        Index.open(args.index, embedder=args.embedder, reranker=args.reranker) as index,
+    ):
+        app = create_app(index, config, asker=_asker(args.answerer))
+        bound.listen()  # whoever reads the next line may come at once
+        say(f"{len(index):,} photographs at {address_of(bound, args.host)} (stop with Ctrl-C)")
+        serve(app, bound)
     say("stopped")
     return 0
+
+
+def _asker(name: str | None) -> Asker | None:
+    from crossgaze.models.finding import ZOO
+    from crossgaze.models.pretrained import load_answerer
+    from crossgaze.web.asker import Asker
+
+    if name == "none":
+        return None
+    try:
+        return Asker(load_answerer(ZOO / ANSWERER if name is None else name))
+    except MissingExtraError as error:
+        if name is not None:
+            raise
+        say(f"questions are off: {error}")
+        return None
