@@ -27,7 +27,7 @@ from crossgaze.files import write_json
 from crossgaze.vision.extract import extract
 from draw_regions import PICTURES, encoded
 
-SHOWN = ("astronaut.png", "a smiling woman in an orange suit in front of a flag")
+SHOWN, SHORTER = "astronaut.png", "a woman in an orange suit with a flag"
 SENTENCES = {
     "astronaut.png": "a smiling woman in an orange suit in front of a flag",
     "cat.png": "a close up of the face of a cat",
@@ -41,6 +41,13 @@ SENTENCES = {
     "grass.png": "green grass",
     "brick.png": "a brick wall",
 }
+
+
+def explained(name, photo, sentence):
+    _, model = load_matcher(name)
+    source, fit, _ = source_for(model)
+    called = next(part for part in reversed(Path(name).parts) if part != "best")
+    return explain(model, photo, sentence, source=source, fit=fit, name=called)
 
 
 def sheet(model, photos, work, args):
@@ -75,18 +82,14 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         photos = build_gallery(work / "photos")[0].parent
-        seen = []
-        for number, name in enumerate(filter(None, (args.model, args.beside))):
-            _, model = load_matcher(name)
-            source, fit, _ = source_for(model)
-            called = model.family if not args.beside else Path(name).name
-            photo = photos / SHOWN[0]
-            seen.append(explain(model, photo, SHOWN[1], source=source, fit=fit, name=called))
-            if not number:
-                first = model
-        made = {"explain-words": draw(seen[0]), "explain-sheet": sheet(first, photos, work, args)}
+        photo, (_, first) = photos / SHOWN, load_matcher(args.model)
+        made = {
+            "explain-words": draw(explained(args.model, photo, SENTENCES[SHOWN])),
+            "explain-sheet": sheet(first, photos, work, args),
+        }
         if args.beside:
-            made["explain-beside"] = draw(seen)
+            both = [explained(name, photo, SHORTER) for name in (args.model, args.beside)]
+            made["explain-beside"] = draw(both)
         for name, scene in made.items():
             target = args.out / f"{name}.jpg"
             target.write_bytes(encoded(scene.image(1)))
