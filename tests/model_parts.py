@@ -18,10 +18,10 @@ def scrambled(build, seed):
     return model
 
 
-def save_bert(path):
-    """Write a BERT of one small layer with random weights and eleven word pieces."""
+def save_bert(path, pieces=("a", "dog", "##s", "red", "zebra", "cat")):
+    """Write a BERT of one small layer with random weights and these word pieces."""
     transformers = pytest.importorskip("transformers")
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "dog", "##s", "red", "zebra", "cat"]
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *pieces]
     config = transformers.BertConfig(
         vocab_size=len(words),
         hidden_size=8,

@@ -107,7 +107,7 @@ def cut(*, regions=None, words=None, block=None, piece=None, small=None, stack=N
         (every_pair, "SMALL", small),
         (fragments, "SLICE", piece),
         (stacks, "NUMBERS", stack),
-        (pairs, "NUMBERS", pair),
+        (pairs, "CACHED", pair),
     ]
     with pytest.MonkeyPatch.context() as patch:
         for kernel in (fragments.FragmentKernel, stacks.StackKernel, InnerProducts):

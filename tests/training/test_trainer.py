@@ -15,9 +15,10 @@ import crossgaze
 from crossgaze.errors import InputError
 from crossgaze.models.vsrn_captioner import Captioner
 from crossgaze.training.logs import read_log
-from crossgaze.training.trainer import train
+from crossgaze.training.prepare import prepare
+from crossgaze.training.trainer import Run, train
 from model_parts import save_bert
-from training_parts import SMALL, settings, tree, write_world
+from training_parts import COLOURS, SMALL, THINGS, settings, tree, write_world
 
 EVERYTHING = {
     "augment": {"words": 0.2, "regions": 0.2, "features": 0.1, "noise": 0.1},
@@ -102,6 +103,22 @@ def test_a_run_with_a_frozen_bert_goes_on_bit_for_bit(world, tmp_path):
             train(config, tmp_path / "stopped", on_progress=stop_after(calls))
     train(config, tmp_path / "stopped")
     assert_equal_runs(tmp_path / "whole", tmp_path / "stopped")
+
+
+@pytest.mark.parametrize("drawn", [0, 2])
+def test_a_frozen_bert_reads_swaps_that_were_drawn_before_only_once(tmp_path, drawn):
+    world = write_world(tmp_path, images=120)
+    save_bert(tmp_path / "bert", ("a", "the", *COLOURS, *THINGS))
+    text = {"kind": "bert", "bert": str(tmp_path / "bert")}
+    constraints = {"ccs": 0.1, "drawn": drawn}
+    config = settings(world, model={"size": 16, "text": text}, constraints=constraints)
+    ready = prepare(config)
+    run = Run(config, ready, tmp_path / "run", torch.device("cpu"))
+    (tmp_path / "run").mkdir()
+    known = len(ready.model.text.cache)
+    run.one_epoch(lambda done, total: None)
+    run.close()
+    assert (len(ready.model.text.cache) > known) == (drawn == 0)
 
 
 def test_words_cannot_be_dropped_from_a_bert(world, tmp_path):

@@ -29,6 +29,7 @@ from crossgaze.scoring.tiles import make_tiles
 
 DENSE = 8  # with more than one pair in so many, all pairs are computed again, without copies
 NUMBERS = 1 << 24  # of a tensor of fragments while pairs are scored with gradient
+CACHED = 1 << 21  # the same on a CPU, whose caches it must fit
 
 
 class PairScorer(Scorer, Protocol):
@@ -125,6 +126,7 @@ class _EveryPair(torch.autograd.Function):
             Encoded(tensors[2], tensors[3], text_counts),
         )
         pairs, kernel = grad.nonzero(), model.kernel()  # (P, 2)
+        pairs = pairs[text_counts[pairs[:, 1]].argsort(stable=True)]  # like lengths: little padding
         if isinstance(kernel, FragmentKernel) and len(pairs) * DENSE > grad.numel():
             _add_all_gradients(kernel, sides, grad, grads)
             return (None, *grads)
@@ -231,6 +233,7 @@ def _select(side: Encoded, rows: Tensor) -> Encoded:
 
 
 def _block(images: Encoded, texts: Encoded) -> int:
-    """Return how many pairs' fragments stay within NUMBERS."""
+    """Return how many pairs' fragments stay within NUMBERS, or CACHED."""
+    most = CACHED if images.counts.device.type == "cpu" else NUMBERS
     parts = [side.fragments for side in (images, texts) if side.fragments is not None]
-    return max(NUMBERS // max((part[0].numel() for part in parts if len(part)), default=1), 1)
+    return max(most // max((part[0].numel() for part in parts if len(part)), default=1), 1)

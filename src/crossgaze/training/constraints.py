@@ -43,7 +43,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from crossgaze.errors import InputError
-from crossgaze.models.checks import require_positive, require_switch
+from crossgaze.models.checks import require_positive, require_switch, require_whole
 from crossgaze.models.cross_attention import UNIFORM, clean_fragments, relevance
 from crossgaze.models.encoded import Encoded
 from crossgaze.models.matcher import Matcher, require_pairs
@@ -61,6 +61,8 @@ class ConstraintConfig:
         ccr_margin: gamma_2, how much more relevant what is attended to must be than what is not.
         ccs_margin: gamma_3, how much more relevant a word must be than its replacement.
         mean: whether to divide by the number of pairs, as the ranking loss's `mean`.
+        drawn: how many swapped sentences each caption has, drawn before training, so that a frozen
+            BERT reads them once; 0 draws them anew in every step.
     """
 
     ccr: float = 0.0
@@ -68,6 +70,7 @@ class ConstraintConfig:
     ccr_margin: float = 0.2
     ccs_margin: float = 0.2
     mean: bool = False
+    drawn: int = 0
 
     def __post_init__(self) -> None:
         for name in ("ccr", "ccs"):
@@ -76,6 +79,7 @@ class ConstraintConfig:
         require_positive("constraints.ccr_margin", self.ccr_margin)
         require_positive("constraints.ccs_margin", self.ccs_margin)
         require_switch("constraints.mean", self.mean)
+        require_whole("constraints.drawn", self.drawn, least=0)
 
     @property
     def active(self) -> bool:

@@ -25,7 +25,8 @@ from crossgaze.models.pretrained import load
 from crossgaze.training.batches import CaptionSet, ImageRegions, Sentences
 from crossgaze.training.config import TrainConfig
 from crossgaze.training.data_config import DataConfig
-from crossgaze.training.seeds import seed_everything
+from crossgaze.training.drawn_swaps import DrawnSwaps
+from crossgaze.training.seeds import seed_everything, seed_of
 from crossgaze.training.swaps import SwapSampler, word_list
 
 LOOKED_AT = 64  # images of a file of somebody else's by which it is known again
@@ -45,6 +46,7 @@ class Prepared:
         notes: what was left out, each in a sentence.
         origin: what the model must remember of its data: how the regions were made.
         chosen_by: what dev is, for people.
+        drawn: the swaps that were drawn already, where the recipe wants that.
     """
 
     model: Model
@@ -56,6 +58,7 @@ class Prepared:
     notes: tuple[str, ...]
     origin: Mapping[str, Any] = field(default_factory=dict)
     chosen_by: str = "dev"
+    drawn: DrawnSwaps | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,10 +128,15 @@ def prepare(config: TrainConfig, *, remember: bool = True) -> Prepared:
         rows += read
     if remember:
         model.text.remember([row for row in rows if row], config.data.kept_words)
-    sampler = None
+    sampler, drawn = None, None
     if config.constraints.ccs:
-        known = sets[0].sentences.rows()
-        sampler = SwapSampler(known, sets[0].owners, word_list(model.text))
+        said, owners = sets[0].sentences, sets[0].owners
+        sampler = SwapSampler(said.rows(), owners, word_list(model.text))
+        if config.constraints.drawn:
+            seed = seed_of(config.seed, 3)
+            drawn = DrawnSwaps(sampler, said, owners, config.constraints.drawn, seed)
+            if remember:
+                model.text.remember(drawn.rows(said), config.data.kept_words)
     return Prepared(
         model=model,
         companion=companion,
@@ -139,6 +147,7 @@ def prepare(config: TrainConfig, *, remember: bool = True) -> Prepared:
         notes=notes,
         origin=_origin(train),
         chosen_by=config.data.chosen_by,
+        drawn=drawn,
     )
 
 

@@ -218,9 +218,13 @@ class Run:
             ids = drop_words(batch.ids, batch.lengths, share, unknown, draws)
             batch = replace(batch, ids=ids)
         if self.data.sampler is not None:
-            owners = self.data.train.owners[batch.captions.numpy()]
+            which = batch.captions.numpy()
             generator = np.random.default_rng(seed_of(*numbers, 2))
-            swaps = self.data.sampler.sample(batch.ids, batch.lengths, owners, generator)
+            if self.data.drawn is not None:
+                swaps = self.data.drawn.sample(batch.ids, batch.lengths, which, generator)
+            else:
+                owners = self.data.train.owners[which]
+                swaps = self.data.sampler.sample(batch.ids, batch.lengths, owners, generator)
             batch = replace(batch, swaps=swaps)
         return batch
 
