@@ -1,8 +1,8 @@
 """Swapped sentences that are drawn once, before training, instead of anew in every step.
 
-A frozen BERT keeps what it gave for the captions, but a sentence that it never saw must be read, and
-reading is dearer than all the rest of a step. With a few swaps for each caption, drawn beforehand,
-it reads them once; a step then draws among them.
+A frozen BERT keeps what it gave for the captions, but a sentence that it never saw must be read,
+and reading is dearer than all the rest of a step. With a few swaps for each caption, drawn
+beforehand, it reads them once; a step then draws among them.
 """
 
 from __future__ import annotations
