@@ -2,8 +2,10 @@
 
 import importlib
 import importlib.machinery
+import math
 import warnings
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -14,6 +16,13 @@ from crossgaze.vision.backbones import efficientnet_lite as lite
 from crossgaze.vision.backbones.efficientnet_lite import EfficientNetLite, SameConv
 
 public = pytest.importorskip("efficientnet_lite_pytorch", reason="the public network is the oracle")
+
+
+FINGERPRINTS = {
+    "efficientnet-lite0": "beb38e14a4638885",
+    "efficientnet-lite1": "005bdcfc2f42ed74",
+    "efficientnet-lite2": "10b7bcc38857bab2",
+}
 
 
 def public_features(name, size, pixels):
@@ -89,6 +98,27 @@ def test_it_is_frozen_and_has_a_fingerprint_of_its_own():
     assert not any(parameter.requires_grad for parameter in zero.parameters())
     assert zero.fingerprint() == EfficientNetLite.pretrained("efficientnet-lite0").fingerprint()
     assert zero.fingerprint() != one.fingerprint()
+
+
+def test_its_fingerprint_is_the_same_on_every_machine():
+    """The models that ship and everybody's stores know their regions by it."""
+    found = {name: EfficientNetLite.pretrained(name).fingerprint() for name in FINGERPRINTS}
+    assert found == FINGERPRINTS
+
+
+def test_folded_weights_are_rounded_as_ieee_says():
+    """By Python's own square root: that of a float32 in float64, rounded, is the nearest float32."""
+    path = lite._weights_file("efficientnet-lite0")
+    weights = lite.read_weights(path)
+    folded = lite._fold(weights)
+    for channel in range(8):
+        variance, gain = (
+            float(weights[f"_bn0.{name}"][channel]) for name in ("running_var", "weight")
+        )
+        spread = np.float32(math.sqrt(np.float32(variance + np.float32(lite.BN_EPS))))
+        factor = np.float32(np.float32(gain) / spread)
+        raw = weights["_conv_stem.weight"][channel].numpy()
+        assert folded["stem.weight"][channel].numpy().tobytes() == (raw * factor).tobytes()
 
 
 def test_it_has_the_public_networks_parameters():

@@ -17,6 +17,8 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -142,13 +144,22 @@ def _weights_file(name: str) -> Path:
 
 
 def _fold(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return our names and folded weights for the package's state."""
+    """Return our names and folded weights for the package's state.
+
+    By NumPy, whose square root is rounded as IEEE says on every machine: torch's differs in the last
+    bit between processors, and these bits are what a store's regions are known by.
+    """
     folded: dict[str, Tensor] = {}
+    plain = {name: tensor.numpy() for name, tensor in weights.items()}
 
     def take(ours: str, conv: str, norm: str) -> None:
-        gain = weights[f"{norm}.weight"] / (weights[f"{norm}.running_var"] + BN_EPS).sqrt()
-        folded[f"{ours}.weight"] = weights[f"{conv}.weight"] * gain[:, None, None, None]
-        folded[f"{ours}.bias"] = weights[f"{norm}.bias"] - weights[f"{norm}.running_mean"] * gain
+        spread = np.sqrt(plain[f"{norm}.running_var"] + np.float32(BN_EPS))
+        gain = plain[f"{norm}.weight"] / spread
+        bias = plain[f"{norm}.bias"] - plain[f"{norm}.running_mean"] * gain
+        folded[f"{ours}.weight"] = torch.from_numpy(
+            plain[f"{conv}.weight"] * gain[:, None, None, None]
+        )
+        folded[f"{ours}.bias"] = torch.from_numpy(bias)
 
     take("stem", "_conv_stem", "_bn0")
     number = 0
