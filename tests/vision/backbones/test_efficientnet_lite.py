@@ -107,7 +107,7 @@ def test_its_fingerprint_is_the_same_on_every_machine():
 
 
 def test_folded_weights_are_rounded_as_ieee_says():
-    """By Python's own square root: that of a float32 in float64, rounded, is the nearest float32."""
+    """By Python's own square root, which rounds to the nearest float32."""
     path = lite._weights_file("efficientnet-lite0")
     weights = lite.read_weights(path)
     folded = lite._fold(weights)

@@ -146,8 +146,8 @@ def _weights_file(name: str) -> Path:
 def _fold(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return our names and folded weights for the package's state.
 
-    By NumPy, whose square root is rounded as IEEE says on every machine: torch's differs in the last
-    bit between processors, and these bits are what a store's regions are known by.
+    By NumPy, whose square root is rounded as IEEE says on every machine: torch's differs in the
+    last bit between processors, and these bits are what a store's regions are known by.
     """
     folded: dict[str, Tensor] = {}
     plain = {name: tensor.numpy() for name, tensor in weights.items()}
