@@ -204,6 +204,41 @@ def test_dropout_is_of_berts_features_and_only_in_training(config):
     assert 0 < int(kept.sum()) < kept.numel()
 
 
+def test_words_of_its_own_are_added_to_what_bert_gives(config):
+    """e_k = W BERT_k + b + P w_k, by loops; a piece that was never learned adds nothing."""
+    torch.manual_seed(0)
+    encoder = BertText(6, replace(config, own_words=3))
+    ids, lengths = ready(["a red dog", "cats"], encoder)
+    words, spread = encoder.own
+    without = BertText(6, config)
+    without.project.load_state_dict(encoder.project.state_dict())
+    torch.testing.assert_close(encoder(ids, lengths), without(ids, lengths))
+    with torch.no_grad():
+        words.weight[5:8] = torch.randn(3, 3)
+        found, plain = encoder(ids, lengths), without(ids, lengths)
+    table, wide = words.weight.tolist(), spread.weight.tolist()
+    for n, length in enumerate(lengths.tolist()):
+        for k in range(ids.shape[1]):
+            more = [sum(wide[d][r] * table[ids[n, k]][r] for r in range(3)) for d in range(6)]
+            wanted = plain[n, k] + torch.tensor(more) if k < length else torch.zeros(6)
+            torch.testing.assert_close(found[n, k], wanted)
+
+
+def test_words_of_its_own_learn_from_their_zeros_on(config):
+    encoder = BertText(6, replace(config, own_words=3))
+    ids, lengths = ready(["a red dog", "cats"], encoder)
+    encoder(ids, lengths).square().sum().backward()
+    grad = encoder.own[0].weight.grad
+    real_ids = {int(i) for row, n in zip(ids, lengths, strict=True) for i in row[:n]}
+    assert {i for i in range(len(WORDS)) if bool(grad[i].any())} == real_ids
+    assert "own.0.weight" in encoder.state_dict()
+
+
+def test_words_of_its_own_are_for_a_bert():
+    with pytest.raises(InputError, match=r"text.own_words: a gru has words of its own"):
+        TextConfig(own_words=4)
+
+
 def test_a_sentence_is_the_mean_of_its_real_pieces(config):
     encoder = BertText(4, config)
     ids, lengths = ready(["a dog runs", "red"], encoder)

@@ -12,6 +12,7 @@ from crossgaze.cli.train import default_folder
 from crossgaze.config import load_recipe
 from crossgaze.evaluation.papers import COCO, F30K, ROWS
 from crossgaze.training.config import TrainConfig
+from crossgaze.training.warm_start import WarmStart
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = {"flickr30k": F30K, "coco": COCO}
@@ -196,7 +197,8 @@ def test_a_recipe_has_the_papers_settings(path):
     assert words in (None, model.text.word_size)
     dan = config.family == "m-dan"
     assert (learned.kind, learned.clip) == (("sgd", 0.1) if dan else ("adam", 2.0))
-    assert (config.loss.margin, config.loss.warm_steps) == (100 if dan else 0.2, 0)
+    assert config.loss.margin == (100 if dan else 0.2)
+    assert WarmStart(config.loss, per_epoch=1000).steps == 0
     assert (config.schedule.kind, config.schedule.factor) == ("drop", 0.1)
     if dan:
         assert (learned.momentum, learned.weight_decay) == (0.9, 5e-4)

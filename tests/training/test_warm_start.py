@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from crossgaze.training.losses import Hardest, LossConfig, MeanViolation, Violations
+from crossgaze.training.losses import Blend, Hardest, LossConfig, MeanViolation, Violations
 from crossgaze.training.warm_start import WarmStart, collapsed
 from model_parts import draw
 
@@ -30,8 +30,15 @@ def test_switch_moves_at_once():
 
 
 def test_without_steps_and_for_other_kinds_there_is_no_warm_start():
-    assert type(WarmStart(LossConfig()).at(0)) is Hardest
+    assert type(WarmStart(LossConfig(warm_steps=0), 9).at(0)) is Hardest
     assert type(WarmStart(LossConfig(kind="violations", warm_steps=9)).at(0)) is Violations
+    assert type(WarmStart(LossConfig(kind="violations"), 9).at(0)) is Violations
+
+
+def test_where_nothing_is_said_the_start_is_warm_for_an_epoch():
+    start = WarmStart(LossConfig(), per_epoch=7)
+    kinds = [type(start.at(step)) for step in range(9)]
+    assert kinds == [MeanViolation] + [Blend] * 6 + [Hardest] * 2
 
 
 def test_mean_and_margin_are_kept():

@@ -55,8 +55,9 @@ class LossConfig:
             ("sampled"), how many of the hardest count ("softmax").
         temperature: what similarities are divided by ("softmax").
         mean: whether to divide by the number of right pairs; the papers' code does not.
-        warm_steps: first steps in which "hardest" gives way to the mean violation; 0 is a cold
-            start. The other kinds need none. See `crossgaze.training.warm_start`.
+        warm_steps: first steps in which "hardest" gives way to the mean violation: an epoch's if
+            not given, since a cold start, 0, can collapse. The other kinds need none. See
+            `crossgaze.training.warm_start`.
         warm: "blend" moves over step by step, "switch" at once.
     """
 
@@ -65,7 +66,7 @@ class LossConfig:
     negatives: int = 1
     temperature: float = 0.05
     mean: bool = False
-    warm_steps: int = 0
+    warm_steps: int | None = None
     warm: Warm = "blend"
 
     def __post_init__(self) -> None:
@@ -74,7 +75,8 @@ class LossConfig:
         require_positive("loss.margin", self.margin)
         require_positive("loss.temperature", self.temperature)
         require_whole("loss.negatives", self.negatives)
-        require_whole("loss.warm_steps", self.warm_steps, least=0, most=1 << 40)
+        if self.warm_steps is not None:
+            require_whole("loss.warm_steps", self.warm_steps, least=0, most=1 << 40)
         require_switch("loss.mean", self.mean)
 
 

@@ -60,7 +60,8 @@ def _loss(config: TrainConfig) -> str:
     if config.task == "answer":
         return "cross-entropy"
     loss, names = config.loss, config.constraints
-    warm = f", warm start of {loss.warm_steps} steps" if loss.warm_steps else ""
+    steps = "an epoch" if loss.warm_steps is None else f"{loss.warm_steps} steps"
+    warm = f", warm start of {steps}" if loss.kind == "hardest" and loss.warm_steps != 0 else ""
     more = [f"{name} x {getattr(names, name):g}" for name in ("ccr", "ccs") if getattr(names, name)]
     return ", ".join([f"{loss.kind}, margin {loss.margin:g}{warm}", *more])
 

@@ -105,11 +105,11 @@ class Run:
         self.trained = [p for p in self.step.parameters() if p.requires_grad]
         self.wrapped = wrap(self.step, device)
         self.optimiser = make_optimiser(config.optimiser, self.trained)
-        self.losses = WarmStart(config.loss)
         self.average = AveragedWeights(self.step, config.average) if config.average else None
         self.scaler = torch.amp.GradScaler(device.type, enabled=config.precision == "float16")
         self.state = State()
         self.per_epoch = prepared.train.steps(config.batch)
+        self.losses = WarmStart(config.loss, self.per_epoch)
         self.log: RunLog | None = None
         self._began = time.perf_counter()
         smallest = len(prepared.train.sentences) // self.per_epoch

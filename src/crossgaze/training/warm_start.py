@@ -45,6 +45,7 @@ class WarmStart:
 
     Args:
         config: the loss to come to, and over how many steps.
+        per_epoch: steps of an epoch, over which it comes where the configuration says nothing.
         generator: of the draws of "sampled".
 
     Example:
@@ -53,19 +54,23 @@ class WarmStart:
         ['MeanViolation', 'Blend', 'Hardest']
     """
 
-    def __init__(self, config: LossConfig, generator: torch.Generator | None = None) -> None:
+    def __init__(
+        self, config: LossConfig, per_epoch: int = 0, generator: torch.Generator | None = None
+    ) -> None:
         self.config = config
+        self.steps = 0
+        if config.kind == "hardest":
+            self.steps = per_epoch if config.warm_steps is None else config.warm_steps
         self.last = make_loss(config, generator)
         self.first = MeanViolation(config.margin, mean=config.mean)
 
     def at(self, step: int) -> RankingLoss:
         """Return the loss of a step; the first is step 0."""
-        steps = self.config.warm_steps if self.config.kind == "hardest" else 0
-        if step >= steps:
+        if step >= self.steps:
             return self.last
         if step <= 0 or self.config.warm == "switch":
             return self.first
-        return Blend(self.first, self.last, step / steps)
+        return Blend(self.first, self.last, step / self.steps)
 
 
 def collapsed(spread: float, *, least: float = 0.005) -> bool:
