@@ -81,6 +81,9 @@ ROWS = {
     "regions-whole": Row("SCAN t-i AVG, objects and whole", SCAN, run=SCAN, split="dev"),
     "vse": Row("VSE++, mean pooling", "vse", attention=False),
     "vse-whole": Row("VSE++, mean and whole image", "vse-whole", attention=False),
+    "vse-whole-gru": Row(
+        "VSE++, mean and whole image, words of a GRU", "vse-whole-gru", attention=False
+    ),
     "sum-max-t-i": Row("Sum-Max t-i", "sum-max-t-i", attention=False),
     "scan-t-i-avg": Row("SCAN t-i AVG", SCAN, THREE),
     "scan-i-t-avg": Row("SCAN i-t AVG", "scan-i-t-avg", attention=False),
@@ -100,7 +103,6 @@ ROWS = {
     "bfan-ccr": Row("BFAN + CCR", "bfan-ccr"),
     "bfan-ccs": Row("BFAN + CCS", "bfan-ccs"),
     "bfan-ccr-ccs": Row("BFAN + CCR + CCS", "bfan-ccr-ccs"),
-    "scan-gru": Row("SCAN t-i AVG, words of a GRU from scratch", "scan-t-i-avg-gru"),
     **transfer("scan", SCAN, "SCAN t-i AVG"),
     **transfer("scan-ccr-ccs", "scan-ccr-ccs", "SCAN + CCR + CCS"),
     **transfer("bfan", "bfan", "BFAN"),

@@ -39,7 +39,7 @@ def test_the_rows_of_the_experiment_are_there():
         *("vse", "sum-max-t-i", "scan-t-i-avg", "scan-i-t-avg", "scan-i-t-lse", "bfan", "m-dan"),
         *("scan-t-i-avg-all-negatives", "vsrn", "vsrn-mean-pool", "vsrn-no-captions"),
         *("mmca", "mmca-self", "scan-ccr", "scan-ccs", "scan-ccr-ccs"),
-        *("bfan-ccr", "bfan-ccs", "bfan-ccr-ccs", "scan-t-i-avg-gru"),
+        *("bfan-ccr", "bfan-ccs", "bfan-ccr-ccs", "vse-whole-gru"),
     }
 
 

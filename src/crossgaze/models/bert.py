@@ -12,11 +12,10 @@ Understanding, NAACL 2019; used as MMCA does (sections 3.2 and 3.3), frozen.
 The linear layer from BERT's hidden size to `size` is always there, also where the two are equal:
 a frozen BERT has no other way to adapt, and MMCA stacks E with regions of the same width.
 
-With `own_words`, a word piece also has a vector of its own that is learned, e_k = W BERT_k + P w_k. A
-BERT's last layer has read the whole sentence into every piece, and a sentence-BERT's like MiniLM's
-most of all: what the word itself was is hard to get back from it, and a sentence of few thousand
-photographs' captions is mostly told by its words. All w_k begin at 0, so that a piece that training
-never showed adds nothing.
+With `own_words`, a word piece also has a vector of its own that is learned, e_k = W BERT_k + P w_k.
+A BERT's last layer has read the whole sentence into every piece, a sentence-BERT's like MiniLM's
+most of all, and what the word itself was is hard to get back from it. All w_k begin at 0, so that a
+piece that training never showed adds nothing.
 
 A frozen BERT is a fixed function, so it is run once for each caption and its output is kept, in
 main memory, for the next epoch: at MiniLM's 384 numbers a token, Flickr30K's 145,000 captions take
