@@ -134,6 +134,14 @@ class BertText(TextEncoder):
         if place is not None:
             write_cache(place, [self.cache.get(_key(row)) for row in ordered])
 
+    def keep_few(self, sentences: int) -> None:
+        """Keep the output of at most so many captions."""
+        self.cache.shrink(sentences)
+
+    def frozen_state(self) -> dict[str, Tensor]:
+        """Return a frozen BERT's weights, which no `state_dict` holds."""
+        return dict(self.bert.state_dict()) if self.frozen else {}
+
     def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """Map (N, n) numbers to E, (N, n, size), zero past the real ones."""
         hidden = self._kept(ids, lengths) if self.frozen else self.hidden(ids, lengths)

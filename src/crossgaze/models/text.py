@@ -103,6 +103,17 @@ class TextEncoder(nn.Module, ABC):
             folder: where it is kept for other runs, if anywhere.
         """
 
+    def keep_few(self, sentences: int) -> None:
+        """Remember at most so many sentences; nothing to do by default.
+
+        In use every query is another sentence, and what training wants to remember for its next
+        epoch would only grow.
+        """
+
+    def frozen_state(self) -> dict[str, Tensor]:
+        """Return the weights that decide the features, yet are not in `state_dict`; none here."""
+        return {}
+
     @abstractmethod
     def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """Map (N, n) numbers, `lengths` (N,) of them real, to (N, n, size); the rest is zero."""
