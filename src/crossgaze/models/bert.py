@@ -99,6 +99,17 @@ class BertText(TextEncoder):
         """Return [CLS], the word pieces (those inside a word begin with ##) and [SEP]."""
         return list(self.tokenizer.convert_ids_to_tokens(self.tokenize(text)))
 
+    def knows(self, word: str) -> bool:
+        """Whether a word was in a training caption or BERT has one for it, not pieces of one.
+
+        Where nobody wrote down the training captions' words, every word counts as known.
+        """
+        if self.seen is None or word in self.seen:
+            return True
+        # "black-and-white" is five words to BERT, "xyzzy" is three pieces of none.
+        pieces = self.tokenizer.tokenize(word)
+        return not any(p.startswith("##") or p == self.tokenizer.unk_token for p in pieces)
+
     def require_known(self, ids: Tensor, lengths: Tensor) -> None:
         """Refuse real numbers outside BERT's vocabulary, and captions longer than it can read."""
         wrong = real(lengths, ids.shape[1]) & ((ids < 0) | (ids >= self.words))

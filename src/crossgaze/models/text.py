@@ -80,6 +80,7 @@ class TextEncoder(nn.Module, ABC):
     vocabulary: Vocabulary | None
     words: int | None  # how many numbers there are, where no vocabulary tells
     unknown: int | None = None  # the number that may stand for any word, if there is one
+    seen: frozenset[str] | None = None  # the training captions' words, where no vocabulary tells
 
     @abstractmethod
     def tokenize(self, text: str) -> list[int]:
@@ -88,6 +89,10 @@ class TextEncoder(nn.Module, ABC):
     @abstractmethod
     def tokens(self, text: str) -> list[str]:
         """Return the tokens themselves, one for each number of `tokenize`, for people to read."""
+
+    def knows(self, word: str) -> bool:
+        """Whether a lower-cased word means something to the model, as far as it can tell."""
+        return self.vocabulary is None or word in self.vocabulary
 
     @abstractmethod
     def require_known(self, ids: Tensor, lengths: Tensor) -> None:

@@ -243,7 +243,8 @@ class Reranker:
 def unknown_words(members: Sequence[Matcher], text: str) -> tuple[tuple[str, ...], bool]:
     """Return the words that some member does not know, and whether one of them knows none.
 
-    Signs that are no words do not count. A model that reads word pieces knows every word.
+    Signs that are no words do not count. A model that reads word pieces and has no `words.txt` knows
+    every word.
     """
     from crossgaze.data.text.words import caption_words
 
@@ -251,8 +252,7 @@ def unknown_words(members: Sequence[Matcher], text: str) -> tuple[tuple[str, ...
     unknown: dict[str, None] = {}
     lost = False
     for member in members:
-        if member.vocabulary is not None:
-            mine = [word for word in words if word not in member.vocabulary]
-            unknown |= dict.fromkeys(mine)
-            lost = lost or len(mine) == len(words)
+        mine = [word for word in words if not member.text.knows(word)]
+        unknown |= dict.fromkeys(mine)
+        lost = lost or (bool(mine) and len(mine) == len(words))
     return tuple(unknown), lost
