@@ -1,7 +1,7 @@
 """Models on disk: a folder of `config.json`, `model.safetensors`, `vocab.json` and a card.
 
-A model that reads by a BERT has no `vocab.json`, and where it knows them `words.txt`, the words that
-it was trained with.
+A model that reads by a BERT has no `vocab.json`, and where it knows them `words.txt`, the words
+that it was trained with.
 
 No pickle anywhere, and no network unless a Hub id is asked for, by the caller or as the BERT that a
 model reads words with. A model is written beside its place and moved there whole.

@@ -243,8 +243,8 @@ class Reranker:
 def unknown_words(members: Sequence[Matcher], text: str) -> tuple[tuple[str, ...], bool]:
     """Return the words that some member does not know, and whether one of them knows none.
 
-    Signs that are no words do not count. A model that reads word pieces and has no `words.txt` knows
-    every word.
+    Signs that are no words do not count. A model that reads word pieces and has no `words.txt`
+    knows every word.
     """
     from crossgaze.data.text.words import caption_words
 
