@@ -59,20 +59,35 @@ def check_bars(found):
         name = f"two-stage query, {part['images']:,} images"
         bar(f"{name}, p50 ms", part["milliseconds"]["p50"], 60)
         bar(f"{name}, p95 ms", part["milliseconds"]["p95"], 120)
-        kept = part["share of the exhaustive top 10 by candidates"][str(CANDIDATES)]
-        bar(f"{name}, share of the exhaustive top 10", kept, least=0.95)
+        # As many candidates as when it was measured, which may have been more or fewer than now.
+        count = str(part.get("candidates", CANDIDATES))
+        kept = part["share of the exhaustive top 10 by candidates"].get(count)
+        if kept is not None:
+            bar(f"{name}, {count} candidates, share of the exhaustive top 10", kept, least=0.95)
         bar(f"{name}, most resident bytes", part["memory, bytes"]["most resident"], 1_500_000_000)
     if "growth" in found:
         part = found["growth"][-1]
-        name = f"LanceDB, {CANDIDATES}"
+        name = asked_for_ranking(part)
         took = part["milliseconds"][name]["p50"]
-        bar(f"stage one, {part['vectors']:,} vectors, p50 ms", took, 100)
+        bar(f"stage one, {part['vectors']:,} vectors, {name}, p50 ms", took, 100)
     if "indexing" in found:
         bar("index over extract", found["indexing"]["index over extract, median"], 1.1)
     for row in rows:
         met = "met" if row["met"] else "MISSED"
         print(f"{row['what']}: {row['measured']:,} ({row['bar']}: {met})")
     return rows
+
+
+def asked_for_ranking(row):
+    """Return what LanceDB is called in a row of "growth" where it was asked for what is re-ranked.
+
+    That is as many as now; in what was measured with another number, the most it was asked for.
+    """
+    now = f"LanceDB, {CANDIDATES}"
+    if now in row["milliseconds"]:
+        return now
+    names = [name for name in row["milliseconds"] if name.startswith("LanceDB, ")]
+    return max(names, key=lambda name: int(name.split(", ")[1]))
 
 
 def plot(rows, two_stages, path):
@@ -83,15 +98,11 @@ def plot(rows, two_stages, path):
 
     matplotlib.rcParams["svg.hashsalt"] = "crossgaze"
     figure, axes = pyplot.subplots(figsize=(6, 3.2), layout="constrained")
-    sizes = [row["vectors"] for row in rows]
+    sizes, most = [row["vectors"] for row in rows], asked_for_ranking(rows[-1])
     for name, label, style in (
         ("exact", "every vector, in memory", {"color": "#0072b2", "marker": "o"}),
         ("LanceDB, 100", "LanceDB's index, 100 best", {"color": "#e69f00", "marker": "^"}),
-        (
-            f"LanceDB, {CANDIDATES}",
-            f"LanceDB's index, {CANDIDATES} best",
-            {"color": "#d55e00", "marker": "s"},
-        ),
+        (most, f"LanceDB's index, {most.split(', ')[1]} best", {"color": "#d55e00", "marker": "s"}),
     ):
         axes.plot(sizes, [row["milliseconds"][name]["p50"] for row in rows], label=label, **style)
     if two_stages:

@@ -139,6 +139,32 @@ def test_bad_input_is_one_line_and_code_two(capsys, made, tmp_path, monkeypatch,
     assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize("engine", ["lance", "milvus"])
+def test_where_nothing_comes_in_no_index_is_left(capsys, made, tmp_path, engine):
+    if engine == "milvus":
+        pytest.importorskip("milvus_lite", reason="needs crossgaze[milvus-lite]")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "a.jpg").write_bytes(b"x")
+    (tmp_path / "blank.txt").write_text("\n\n")
+    before = sorted(tmp_path.rglob("*"))
+    models = ["--embedder", made / "vse", "--reranker", made / "scan", *GRID, "--engine", engine]
+    for what, message in (
+        ([tmp_path / "empty"], "holds no photograph"),
+        ([tmp_path / "bad"], "none of the 1 photographs could be read"),
+        (["--sentences", tmp_path / "blank.txt"], "holds no sentence"),
+    ):
+        code, _, err = run(capsys, "index", *what, "--into", tmp_path / "new", *models)
+        assert code == 2
+        assert message in err
+        assert sorted(tmp_path.rglob("*")) == before
+    # What came in stays, whatever else was refused.
+    words = [made / "photos", "--sentences", tmp_path / "blank.txt"]
+    assert run(capsys, "index", *words, "--into", tmp_path / "new", *models)[0] == 2
+    code, out, _ = run(capsys, "index", "--into", tmp_path / "new", "--info", "--json")
+    assert (code, json.loads(out)["index"]["photographs"] > 0) == (0, True)
+
+
 def test_python_and_the_command_find_the_same(capsys, made):
     index(capsys, made)
     _, out, _ = run(capsys, "search", made / "index", "a green cat", "--json")

@@ -38,6 +38,28 @@ def test_a_table_off_a_terminal_is_whole_and_takes_names_as_they_are(capsys):
     assert "1,234,567" in out
 
 
+def test_a_long_path_is_on_one_line_off_a_terminal(capsys):
+    path = "/home/me/" + "photographs and more/" * 30 + "a.jpg"
+    print_table([(1, "0.5", path), (2, "0.4", "b.jpg")], header=["", "score", "photograph"])
+    print_table([("on disk", "5 bytes")], title=path)
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert sum(path in line for line in lines) == 2
+    assert not any("\u2026" in line for line in lines)
+
+
+def test_a_long_path_is_folded_in_a_terminal(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    for name, value in {"COLUMNS": "80", "LINES": "25", "TERM": "dumb"}.items():
+        monkeypatch.setenv(name, value)
+    path = "/" + "/".join(f"folder{number}" for number in range(40)) + ".jpg"
+    print_table([(1, "0.5", path)], header=["", "score", "photograph"])
+    out = capsys.readouterr().out
+    assert "\u2026" not in out
+    lines = out.splitlines()[1:]
+    assert max(map(len, lines)) <= 80
+    assert "".join("".join(lines).split()) == "10.5" + path
+
+
 def test_json_keeps_letters_where_stdout_can_show_them(capsys):
     print_json({"name": "caf\u00e9"})
     out = capsys.readouterr().out

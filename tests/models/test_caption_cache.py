@@ -52,3 +52,14 @@ def test_caption_cache():
     assert cache.get(b"2") is two
     cache.clear()
     assert len(cache) == 0
+
+
+def test_a_cache_shrinks_to_the_last_used_and_never_grows():
+    cache = CaptionCache(4)
+    for key in (b"a", b"b", b"c"):
+        cache.put(key, torch.zeros(1))
+    cache.get(b"a")
+    cache.shrink(2)
+    assert [cache.get(key) is not None for key in (b"a", b"b", b"c")] == [True, False, True]
+    cache.shrink(100)
+    assert cache.limit == 2

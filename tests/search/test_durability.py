@@ -53,28 +53,77 @@ def answers(index):
     return {hit.path: round(hit.score, 5) for hit in found.hits}
 
 
-def kill_somewhere(world, rng, *words):
-    """Start the child, kill it a random while after it began; return what it acknowledged."""
+def begin(world, *words):
+    """Start the child and return it once it has begun."""
     child = start(world, *words)
     line = child.stdout.readline()  # with an index there is, or there was nothing to keep
     assert line == "begun\n", (line, child.stderr.read())
-    time.sleep(rng.random() * 0.8)
+    return child
+
+
+def kill_somewhere(world, rng, *words, seconds=0.8):
+    """Start the child and kill it at some moment of so many seconds after it began.
+
+    Returns:
+        What it acknowledged, and whether the kill met it at work.
+    """
+    child = begin(world, *words)
+    time.sleep(rng.random() * seconds)
     child.send_signal(signal.SIGKILL)
     said, _ = child.communicate()
     assert child.returncode in (-signal.SIGKILL, 0)
-    done = [int(line.split()[1]) for line in said.splitlines() if line.startswith("done")]
-    return done[-1] if done else 0
+    lines = said.splitlines()
+    done = [int(line.split()[1]) for line in lines if line.startswith("done")]
+    met = child.returncode == -signal.SIGKILL and not any(line.startswith("end") for line in lines)
+    return done[-1] if done else 0, met
+
+
+def change_some(photos, rng, number):
+    """Let a folder go on living: ten photographs change, four go, four come."""
+    names = sorted(photos.iterdir())
+    chosen = rng.sample(names, 14)
+    for name in chosen[:10]:
+        search_parts.make_photo(name, f"changed {number} {name.name}")
+    for name in chosen[10:]:
+        name.unlink()
+    for more in range(4):
+        search_parts.make_photo(photos / f"new{number}-{more}.png", f"new {number} {more}")
+
+
+def seconds_of_a_round(world, engine):
+    """Return how long the child takes for what changes in a round when nobody kills it."""
+    calm = world.with_name(f"{world.name}-calm")
+    shutil.copytree(world, calm)
+    begin(calm, engine).communicate()
+    change_some(calm / "photos", random.Random(0), "calm")
+    child = begin(calm, engine)
+    began = time.monotonic()
+    for line in child.stdout:
+        if line.startswith("end"):
+            break
+    taken = time.monotonic() - began
+    child.communicate()
+    assert child.returncode == 0
+    return taken
 
 
 def survive(world, kills, engine, seed):
     """Kill a process again and again while photographs change; nothing acknowledged is lost.
 
+    Args:
+        world: with photographs and models.
+        kills: that met the process at work; one that had come to its end does not count.
+        engine: of the index.
+        seed: of the moments and the changes.
+
     Returns:
         What the index says of every photograph in the end, and what one says that nobody killed.
     """
     rng = random.Random(seed)
-    for number in range(kills):
-        acknowledged = kill_somewhere(world, rng, engine)
+    seconds, met = seconds_of_a_round(world, engine), 0
+    for number in range(10 * kills):
+        acknowledged, at_work = kill_somewhere(world, rng, engine, seconds=seconds)
+        met += at_work
         index = read(world)
         have = {path for part in index.tables.photos.every() for path in [e.key for e in part]}
         photos = {str(path) for path in (world / "photos").iterdir()}
@@ -84,11 +133,10 @@ def survive(world, kills, engine, seed):
         if have:  # a reader finds all of it, regions and all, before anybody has repaired it
             assert set(answers(index)) == have
         index.close()
-        # The folder goes on living: one photograph changes, one goes, one comes.
-        names = sorted((world / "photos").iterdir())
-        search_parts.make_photo(rng.choice(names), f"changed {number}")
-        rng.choice(names).unlink(missing_ok=True)
-        search_parts.make_photo(world / "photos" / f"new{number}.png", f"new {number}")
+        change_some(world / "photos", rng, number)
+        if met == kills:
+            break
+    assert met == kills, f"only {met} of {kills} kills met a process at work"
     index = read(world)
     index.add(world / "photos")
     photos = {str(path) for path in (world / "photos").iterdir()}

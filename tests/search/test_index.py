@@ -3,6 +3,7 @@
 import os
 import shutil
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -166,6 +167,25 @@ def test_a_change_that_keeps_size_and_date_is_not_noticed_and_one_of_the_date_is
     os.utime(photo, ns=(5, 5))
     report = index.add(world / "photos")
     assert report.changed + len(report.unreadable) == 1
+
+
+def test_a_photograph_without_a_cameras_date_has_its_files_date_also_when_that_changes(world):
+    index = create(world)
+    exif = Image.Exif()
+    exif.get_ifd(0x8769)[0x9003] = "2021:07:04 12:00:00"
+    dated, plain = world / "photos" / "dated.jpg", world / "photos" / "00.png"
+    Image.new("RGB", (16, 16), (9, 200, 9)).save(dated, exif=exif)
+    july = int(datetime(2021, 7, 4, 12, tzinfo=UTC).timestamp())
+    os.utime(dated, (july, july))  # as copied from the camera: both dates are the same
+    index.add(world / "photos")
+    second = int(datetime(2015, 3, 2, tzinfo=UTC).timestamp())
+    for photo in (dated, plain):
+        os.utime(photo, (second, second))
+    assert index.add(world / "photos").touched == 2
+    taken = {Path(e.key).name: e.taken for part in index.tables.photos.every() for e in part}
+    assert (taken["dated.jpg"], taken["00.png"]) == (july, second)
+    found = index.search(QUERY, k=50, where=Where.of(until="2015-12-31"))
+    assert [path.name for path in paths_of(found)] == ["00.png"]
 
 
 def test_unused_regions_are_counted_and_given_back(world):

@@ -9,7 +9,7 @@ import search_parts
 from crossgaze.data.regions.writer import RegionWriter
 from crossgaze.models.encoded import Encoded
 from crossgaze.search import ranking
-from search_parts import create, encoded
+from search_parts import create, encoded, reopen
 
 pytest.importorskip("lancedb", reason="needs crossgaze[search]")
 QUERY = "a red dog in the snow"
@@ -70,6 +70,25 @@ def test_a_search_of_everything_holds_a_part_of_the_file(world, monkeypatch):
     assert len(seen) == 7000
     assert opened.features.nbytes > 30e6
     assert max(held) == 0
+
+
+def test_kept_regions_are_opened_again_only_where_somebody_wrote(world):
+    index = create(world)
+    index.add(world / "photos")
+    reader = reopen(world)
+    kept = reader.kept
+    reader.refresh()
+    assert reader.kept is kept  # every few seconds, in a service over Milvus
+    search_parts.make_photo(world / "photos" / "new.png", "new")
+    index.add(world / "photos")
+    reader.refresh()
+    assert len(reader.kept) == 13
+    kept = reader.kept
+    index.remove([1])
+    index.compact()
+    reader.refresh()
+    assert reader.kept is not kept
+    assert len(reader.kept) == 12
 
 
 def test_kept_features_are_what_the_reranker_made(world):

@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 
 import crossgaze
 from crossgaze.errors import InputError
+from crossgaze.models.pretrained import load
 from crossgaze.models.vsrn_captioner import Captioner
 from crossgaze.training.logs import read_log
 from crossgaze.training.prepare import prepare
@@ -103,6 +104,10 @@ def test_a_run_with_a_frozen_bert_goes_on_bit_for_bit(world, tmp_path):
             train(config, tmp_path / "stopped", on_progress=stop_after(calls))
     train(config, tmp_path / "stopped")
     assert_equal_runs(tmp_path / "whole", tmp_path / "stopped")
+    for run in ("whole", "stopped"):  # the captions' words stay with the model
+        seen = load(tmp_path / run / "best").text.seen
+        assert seen >= {"a", "the", "red", "stands", "here"}
+        assert seen <= {"a", "the", *COLOURS, *THINGS, "stands", "here"}
 
 
 @pytest.mark.parametrize("drawn", [0, 2])

@@ -73,7 +73,7 @@ def outside(index):
 
     from crossgaze.web.app import create_app
 
-    app = create_app(index, ServeConfig(host="0.0.0.0", token=TOKEN))
+    app = create_app(index, ServeConfig(host="0.0.0.0", token=TOKEN, rate=0))
     with TestClient(app, base_url="http://photos.example") as client:
         yield client
 
@@ -99,6 +99,26 @@ def test_without_the_token_nothing_is_told(outside):
     assert outside.get("/openapi.json").status_code == 401
     assert outside.get("/").status_code == outside.get("/static/app.js").status_code == 200
     assert outside.get("/health").json() == {"status": "ok"}
+
+
+def test_wrong_tokens_are_limited_wherever_they_are_shown(index):
+    from starlette.testclient import TestClient
+
+    from crossgaze.web.app import create_app
+
+    app = create_app(index, ServeConfig(host="0.0.0.0", token=TOKEN, rate=0.01))
+    right = {"Authorization": f"Bearer {TOKEN}"}
+    with TestClient(app, base_url="http://photos.example") as client:
+        for _ in range(3):
+            assert client.get("/images").status_code == 401  # no guess: the page asks like that
+            assert client.get("/images", headers=right).status_code == 200
+        wrong = {"Authorization": "Bearer wrong"}
+        assert client.get("/images", headers=wrong).status_code == 401
+        for headers in (wrong, {"Cookie": f"{COOKIE}=wrong"}, right):
+            response = client.get("/images/1", headers=headers)
+            assert response.status_code == 429
+            assert response.headers["retry-after"] == "1"
+        assert client.get("/health").status_code == 200
 
 
 def test_the_token_in_a_header(outside):

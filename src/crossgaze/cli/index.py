@@ -75,12 +75,18 @@ def run(args: argparse.Namespace) -> int:
         _move(args)
         if args.photos is None and args.sentences is None:
             return 0
+    from crossgaze.search.head import FILE
+
+    there = "://" in args.into or (Path(args.into) / FILE).exists()
     with _open(args) as index:
-        reports = {}
-        if args.photos is not None:
-            reports["photographs"] = _photos(index, args)
-        if args.sentences is not None:
-            reports["sentences"] = index.add_sentences(args.sentences)
+        try:
+            reports = _fill(index, args)
+        except InputError:
+            if not there:
+                from crossgaze.search.making import unmake_index
+
+                unmake_index(index)
+            raise
         if args.compact:
             index.compact()
         if args.json:
@@ -128,6 +134,15 @@ def _open(args: argparse.Namespace) -> Index:
                 f"crossgaze index --from {folder} --into NEW --engine {args.engine}"
             )
     return index
+
+
+def _fill(index: Index, args: argparse.Namespace) -> dict[str, IndexReport]:
+    reports = {}
+    if args.photos is not None:
+        reports["photographs"] = _photos(index, args)
+    if args.sentences is not None:
+        reports["sentences"] = index.add_sentences(args.sentences)
+    return reports
 
 
 def _photos(index: Index, args: argparse.Namespace) -> IndexReport:

@@ -12,6 +12,8 @@ from typing import Any
 
 from crossgaze.cli.streams import write
 
+UNLIMITED = 1_000_000  # columns of an output that is no terminal
+
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     """Give a verb its `--json`."""
@@ -27,19 +29,21 @@ def print_json(value: Any) -> None:  # noqa: ANN401 (JSON is Any)
 def print_table(
     rows: Iterable[Sequence[object]], header: Sequence[str] = (), title: str = ""
 ) -> None:
-    """Print rows as a table; plain and unclipped where stdout is not a terminal."""
+    """Print rows as a table, nothing cut: folded in a terminal, each row a line elsewhere."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(
-        *header, title=title or None, title_justify="left", show_header=bool(header), box=None
-    )
+    table = Table(*header, show_header=bool(header), box=None)
     for row in rows:
         table.add_row(*(Text(shown(cell)) for cell in row))
-    width = None if sys.stdout.isatty() else 200
+    for column in table.columns:
+        column.overflow = "fold"  # a path with an ellipsis in it is none
+    width = None if sys.stdout.isatty() else UNLIMITED
     console = Console(file=sys.stdout, width=width, highlight=False)
     with console.capture() as drawn:
+        if title:  # by itself: a table would fold it at its own width
+            console.print(Text(title, style="table.title"), soft_wrap=True)
         console.print(table)
     write(drawn.get())
 

@@ -112,6 +112,17 @@ class BertText(TextEncoder):
         """Return [CLS], the word pieces (those inside a word begin with ##) and [SEP]."""
         return list(self.tokenizer.convert_ids_to_tokens(self.tokenize(text)))
 
+    def knows(self, word: str) -> bool:
+        """Whether a word was in a training caption or BERT has one for it, not pieces of one.
+
+        Where nobody wrote down the training captions' words, every word counts as known.
+        """
+        if self.seen is None or word in self.seen:
+            return True
+        # "black-and-white" is five words to BERT, "xyzzy" is three pieces of none.
+        pieces = self.tokenizer.tokenize(word)
+        return not any(p.startswith("##") or p == self.tokenizer.unk_token for p in pieces)
+
     def require_known(self, ids: Tensor, lengths: Tensor) -> None:
         """Refuse real numbers outside BERT's vocabulary, and captions longer than it can read."""
         wrong = real(lengths, ids.shape[1]) & ((ids < 0) | (ids >= self.words))
@@ -146,6 +157,14 @@ class BertText(TextEncoder):
             self._kept(ids, torch.tensor([len(row) for row in block]))
         if place is not None:
             write_cache(place, [self.cache.get(_key(row)) for row in ordered])
+
+    def keep_few(self, sentences: int) -> None:
+        """Keep the output of at most so many captions."""
+        self.cache.shrink(sentences)
+
+    def frozen_state(self) -> dict[str, Tensor]:
+        """Return a frozen BERT's weights, which no `state_dict` holds."""
+        return dict(self.bert.state_dict()) if self.frozen else {}
 
     def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """Map (N, n) numbers to E, (N, n, size), zero past the real ones."""

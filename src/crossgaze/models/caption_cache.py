@@ -54,6 +54,13 @@ class CaptionCache:
             while len(self._parts) > self.limit:
                 self._parts.popitem(last=False)
 
+    def shrink(self, limit: int) -> None:
+        """Keep at most `limit` captions from now on, or fewer where fewer were the limit."""
+        with self._lock:
+            self.limit = min(self.limit, limit)
+            while len(self._parts) > self.limit:
+                self._parts.popitem(last=False)
+
     def clear(self) -> None:
         """Forget all."""
         with self._lock:

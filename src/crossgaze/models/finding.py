@@ -8,7 +8,7 @@ from pathlib import Path
 from crossgaze.errors import InputError, MissingExtraError
 
 FORMAT, VERSION = "crossgaze-model", 1
-FILES = ("config.json", "model.safetensors", "vocab.json", "README.md")
+FILES = ("config.json", "model.safetensors", "vocab.json", "words.txt", "README.md")
 ZOO = Path(__file__).parents[1] / "zoo"
 
 

@@ -1,5 +1,8 @@
 """Models on disk: a folder of `config.json`, `model.safetensors`, `vocab.json` and a card.
 
+A model that reads by a BERT has no `vocab.json`, and where it knows them `words.txt`, the words
+that it was trained with.
+
 No pickle anywhere, and no network unless a Hub id is asked for, by the caller or as the BERT that a
 model reads words with. A model is written beside its place and moved there whole.
 """
@@ -31,6 +34,7 @@ from crossgaze.models.families import family
 from crossgaze.models.finding import FILES, FORMAT, VERSION, find_folder
 from crossgaze.models.fitting import build_fitting, load_weights
 from crossgaze.models.matcher import Matcher
+from crossgaze.models.seen_words import read_words_file, write_words
 from crossgaze.torchfiles import save_tensors
 
 if TYPE_CHECKING:
@@ -74,6 +78,8 @@ def _write(model: Model, out: Path) -> None:
     if model.vocabulary is not None:
         model.vocabulary.save(out / "vocab.json")
         digest = _digest(out / "vocab.json")
+    if model.text.seen is not None:
+        write_words(out, model.text.seen)
     write_atomically(out / "README.md", model_card(model))
     write_json(
         out / "config.json",
@@ -203,6 +209,7 @@ def _load(folder: Path, device: str | torch.device) -> Model | Ensemble:
     except (SafetensorError, OSError) as error:
         raise FileFormatError(path, f"does not read as safetensors: {error}") from None
     model.origin = head.get("origin") or {}
+    model.text.seen = read_words_file(folder)
     load_weights(model, weights, path)
     return model.eval().to(device)
 

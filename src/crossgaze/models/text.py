@@ -86,6 +86,7 @@ class TextEncoder(nn.Module, ABC):
     vocabulary: Vocabulary | None
     words: int | None  # how many numbers there are, where no vocabulary tells
     unknown: int | None = None  # the number that may stand for any word, if there is one
+    seen: frozenset[str] | None = None  # the training captions' words, where no vocabulary tells
 
     @abstractmethod
     def tokenize(self, text: str) -> list[int]:
@@ -94,6 +95,10 @@ class TextEncoder(nn.Module, ABC):
     @abstractmethod
     def tokens(self, text: str) -> list[str]:
         """Return the tokens themselves, one for each number of `tokenize`, for people to read."""
+
+    def knows(self, word: str) -> bool:
+        """Whether a lower-cased word means something to the model, as far as it can tell."""
+        return self.vocabulary is None or word in self.vocabulary
 
     @abstractmethod
     def require_known(self, ids: Tensor, lengths: Tensor) -> None:
@@ -108,6 +113,17 @@ class TextEncoder(nn.Module, ABC):
             rows: the numbers of each sentence's tokens.
             folder: where it is kept for other runs, if anywhere.
         """
+
+    def keep_few(self, sentences: int) -> None:
+        """Remember at most so many sentences; nothing to do by default.
+
+        In use every query is another sentence, and what training wants to remember for its next
+        epoch would only grow.
+        """
+
+    def frozen_state(self) -> dict[str, Tensor]:
+        """Return the weights that decide the features, yet are not in `state_dict`; none here."""
+        return {}
 
     @abstractmethod
     def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:

@@ -177,7 +177,12 @@ class Index:
         self.head = read_head(self.folder)
         self.tables.photos.refresh()
         self.tables.sentences.refresh()
-        self._kept = None
+        # A service over Milvus looks every few seconds, and opening reads every photograph's id.
+        if self._kept is not None and not self._is_current(self._kept):
+            self._kept = None
+
+    def _is_current(self, kept: KeptRegions) -> bool:
+        return kept.folder == self.folder / self.head.store and kept.current
 
     def describe(self) -> dict[str, Any]:
         """Return what a table or JSON shows of the index."""

@@ -25,6 +25,7 @@ from crossgaze.search.results import Region
 from crossgaze.threads import cores
 
 FIELDS = ("counts", "boxes", "sizes")
+LOG = "log.jsonl"  # of a store: a line for each batch
 BLOCK = 1024  # images copied at a time
 PART = 64 << 20  # bytes read at a time
 
@@ -39,6 +40,7 @@ class KeptRegions:
 
     def __init__(self, folder: Path, extra: int) -> None:
         self.folder, self.extra = folder, extra
+        self._log = _stamp(folder)  # before it is read: what comes after makes it out of date
         store = self.store = RegionStore(folder)
         for field in store.head.fields:
             store.field(field.name)  # mapped now: `compact` of another process may remove the files
@@ -57,6 +59,11 @@ class KeptRegions:
 
     def __len__(self) -> int:
         return len(self.uids)
+
+    @property
+    def current(self) -> bool:
+        """Whether nobody has written to the store since it was opened."""
+        return self._log is not None and _stamp(self.folder) == self._log
 
     @property
     def part(self) -> int:
@@ -130,6 +137,15 @@ class KeptRegions:
         if numbers is None:
             return [""] * count
         return [labels[n] if 0 <= n < len(labels) else "" for n in numbers[row, real].tolist()]
+
+
+def _stamp(folder: Path) -> tuple[int, int, int] | None:
+    """Return what changes with every batch of a store, None where there is no store."""
+    try:
+        found = (folder / LOG).stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def open_writer(

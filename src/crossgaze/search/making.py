@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import uuid
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from crossgaze.config import to_dict
 from crossgaze.errors import InputError
-from crossgaze.files import only_writer, sync_folder
+from crossgaze.files import LOCK, only_writer, sync_folder
 from crossgaze.search.defaults import default_model
 from crossgaze.search.engines import Tables, open_tables, parse_engine
-from crossgaze.search.head import Head, clear_leftovers, require_new, write_head
+from crossgaze.search.head import FILE, Head, clear_leftovers, require_new, write_head
 from crossgaze.search.kept import open_writer
+from crossgaze.search.milvus import MilvusEngine
 from crossgaze.search.models import Embedder, Reranker, load_model
 from crossgaze.search.stamps import Model, made_by, open_source
 from crossgaze.vision.settings import ExtractConfig
 from crossgaze.vision.sources.base import RegionSource
+
+if TYPE_CHECKING:
+    from crossgaze.search.index import Index
 
 
 def make_index(
@@ -79,3 +85,23 @@ def make_index(
         write_head(folder, head)
         sync_folder(folder.parent)
     return folder, head, tables, first, second, source
+
+
+def unmake_index(index: Index) -> None:
+    """Remove an index that was just made and into which nothing came; it is closed then.
+
+    Nothing is removed of one that holds a photograph or a sentence.
+    """
+    with only_writer(index.folder, "this index"):
+        index.refresh()
+        if len(index) or len(index.tables.sentences):
+            return
+        (index.folder / FILE).unlink()  # first: without it there is no index, whatever is left
+        for table in (index.tables.photos, index.tables.sentences):
+            if isinstance(table, MilvusEngine):
+                table.drop()
+        index.close()
+        clear_leftovers(index.folder)
+        (index.folder / LOCK).unlink(missing_ok=True)
+    with suppress(OSError):  # somebody else's file lies in it by now
+        index.folder.rmdir()

@@ -33,6 +33,7 @@ from crossgaze.search.engine import Vectors
 
 Floats = npt.NDArray[np.floating[Any]]
 TEXTS = 256  # sentences encoded at once
+REMEMBERED = 256  # sentences whose words a model in use keeps: queries come again, and are many
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Stamp:
         source: what `crossgaze.load` takes: a folder's absolute path, or the name of a model that
             ships, wherever crossgaze is installed.
         family: the model's.
-        digest: of configuration, words and weights.
+        digest: of configuration, words and weights, those of a frozen BERT among them.
     """
 
     source: str
@@ -52,8 +53,17 @@ class Stamp:
 
 
 def load_model(source: str | Path | Matcher | Ensemble) -> tuple[Matcher | Ensemble, Stamp]:
-    """Load a model, or take a loaded one, and stamp it."""
-    model = source if isinstance(source, Matcher | Ensemble) else load(source)
+    """Load a model, or take a loaded one, and stamp it.
+
+    One that is loaded here remembers few sentences, so that a service's memory stays flat; what a
+    loaded one remembers is its owner's to say, who may be training it.
+    """
+    if isinstance(source, Matcher | Ensemble):
+        model = source
+    else:
+        model = load(source)
+        for member in matchers(model):
+            member.text.keep_few(REMEMBERED)
     name = "" if isinstance(source, Matcher | Ensemble) else str(source)
     if name and Path(name).is_dir():
         folder = Path(name).resolve()
@@ -67,7 +77,9 @@ def _digest(model: Matcher | Ensemble) -> str:
         found.update(json.dumps([member.family, to_dict(member.config)], sort_keys=True).encode())
         words = () if member.vocabulary is None else member.vocabulary.words
         found.update("\n".join(words).encode())
-        for name, tensor in sorted(member.state_dict().items()):
+        # A frozen BERT is found by its name, which another one may have by now.
+        frozen = {f"frozen {name}": part for name, part in member.text.frozen_state().items()}
+        for name, tensor in sorted((member.state_dict() | frozen).items()):
             found.update(name.encode())
             # As 32-bit numbers: the same model kept in half precision is the same model.
             found.update(tensor.detach().cpu().float().contiguous().numpy().tobytes())
@@ -231,7 +243,8 @@ class Reranker:
 def unknown_words(members: Sequence[Matcher], text: str) -> tuple[tuple[str, ...], bool]:
     """Return the words that some member does not know, and whether one of them knows none.
 
-    Signs that are no words do not count. A model that reads word pieces knows every word.
+    Signs that are no words do not count. A model that reads word pieces and has no `words.txt`
+    knows every word.
     """
     from crossgaze.data.text.words import caption_words
 
@@ -239,8 +252,7 @@ def unknown_words(members: Sequence[Matcher], text: str) -> tuple[tuple[str, ...
     unknown: dict[str, None] = {}
     lost = False
     for member in members:
-        if member.vocabulary is not None:
-            mine = [word for word in words if word not in member.vocabulary]
-            unknown |= dict.fromkeys(mine)
-            lost = lost or len(mine) == len(words)
+        mine = [word for word in words if not member.text.knows(word)]
+        unknown |= dict.fromkeys(mine)
+        lost = lost or (bool(mine) and len(mine) == len(words))
     return tuple(unknown), lost

@@ -1,7 +1,7 @@
 """What is new, changed or gone: a folder compared with an index.
 
 A photograph is the same as before if its file's size and date are; if only the date differs, its
-content's digest decides.
+content's digest decides. Where the camera wrote no date, the file's new one is the photograph's.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import hashlib
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from crossgaze.files import stamp_of
 from crossgaze.search.entries import Entry, clean_tags
 from crossgaze.vision.listing import PhotoList
+from crossgaze.vision.taken import taken_at
 
 if TYPE_CHECKING:
     from crossgaze.search.index import Index
@@ -54,11 +55,13 @@ def make_plan(
         now = replace(entry, tags=clean_tags([*entry.tags, *tags]))
         size, modified = stamp_of(status)
         if (size, modified) != (entry.bytes, entry.modified):
-            if size != entry.bytes or _digest_of_file(prefix + name) != entry.digest:
+            content = _content_of(prefix + name) if size == entry.bytes else b""
+            if digest_of(content) != entry.digest:
                 plan.todo.append(name)
                 plan.old[name] = entry
                 continue
-            now = replace(now, modified=modified)
+            taken = taken_when(content, modified)
+            now = replace(now, modified=modified, taken=taken)
         if now != entry:
             plan.touched.append(now)
         else:
@@ -74,13 +77,19 @@ def digest_of(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
-def _digest_of_file(path: str) -> str:
+def taken_when(content: bytes, modified: int) -> int:
+    """Return the second a photograph was taken: the camera's, else that of the file's date.
+
+    Args:
+        content: of the file.
+        modified: when it changed last, in nanoseconds since 1970.
+    """
+    taken = taken_at(content)
+    return modified // 10**9 if taken is None else taken
+
+
+def _content_of(path: str) -> bytes:
     try:
-        with Path(path).open("rb") as file:
-            return hashlib.file_digest(file, _hash).hexdigest()
+        return Path(path).read_bytes()
     except OSError:
-        return ""
-
-
-def _hash() -> Any:  # noqa: ANN401 (hashlib's own)
-    return hashlib.blake2b(digest_size=16)
+        return b""  # no photograph's; reading it again will say what is wrong

@@ -22,6 +22,7 @@ from crossgaze.models.companion import Companion
 from crossgaze.models.families import family
 from crossgaze.models.matcher import Matcher
 from crossgaze.models.pretrained import load
+from crossgaze.models.seen_words import words_of
 from crossgaze.training.batches import CaptionSet, ImageRegions, Sentences
 from crossgaze.training.config import TrainConfig
 from crossgaze.training.data_config import DataConfig
@@ -102,6 +103,8 @@ def prepare(config: TrainConfig, *, remember: bool = True) -> Prepared:
     width = train.stores[0].head.width
     seed_everything(config.seed)
     model = make_model(config, train.captions, width)
+    if config.start is None or model.text.seen is not None:  # of a start without, none are known
+        model.text.seen = _seen(model, train.captions)
     wanted = config.companion_config()
     companion = None
     if wanted is not None:
@@ -149,6 +152,13 @@ def prepare(config: TrainConfig, *, remember: bool = True) -> Prepared:
         chosen_by=config.data.chosen_by,
         drawn=drawn,
     )
+
+
+def _seen(model: Matcher, captions: Sequence[str]) -> frozenset[str] | None:
+    """Return the words that a model of word pieces will have met; None where a vocabulary tells."""
+    if model.vocabulary is not None:
+        return None
+    return words_of(captions) | (model.text.seen or frozenset())
 
 
 def _origin(train: Sources) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from crossgaze.asking.ask import ask, require_askable, source_of
 from crossgaze.models.answerer import Answerer
 from crossgaze.search.entries import Entry
+from crossgaze.search.models import REMEMBERED
 from crossgaze.vision.photos import PhotoError
 from crossgaze.vision.sources.base import RegionSource
 from crossgaze.web.problems import RequestError
@@ -25,6 +26,7 @@ class Asker:
         self, model: Answerer, source: RegionSource | None = None, fit: str = "stretch"
     ) -> None:
         self.model, self._source, self._fit = model, source, fit
+        model.text.keep_few(REMEMBERED)  # a service's questions are many
 
     def __call__(self, entry: Entry, question: str, top: int) -> Reply:
         """Ask about a photograph."""

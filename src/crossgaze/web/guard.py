@@ -8,6 +8,7 @@ from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from crossgaze.web.limits import Rate, too_many
 from crossgaze.web.problems import refuse
 from crossgaze.web.settings import LOOPBACK, ServeConfig
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 COOKIE = "crossgaze"
 OPEN = ("/", "/health", "/login")  # beside /static/: nothing there says anything of a photograph
+MORE = {401: {"WWW-Authenticate": "Bearer"}, 429: {"Retry-After": "1"}}  # headers of a refusal
 SAFE = ("GET", "HEAD", "OPTIONS")
 
 
@@ -33,7 +35,8 @@ class Guard:
     """Refuses requests before anything looks at them.
 
     Against DNS rebinding: on a loopback address, Host must be this machine's name. Against other
-    sites' pages: what a browser says of a request's origin must be this page's own.
+    sites' pages: what a browser says of a request's origin must be this page's own. Against
+    guessing: an address that shows wrong tokens faster than the rate is not listened to.
 
     Args:
         app: what is guarded.
@@ -44,6 +47,7 @@ class Guard:
         self.app, self.config = app, config
         self._hosts = {*LOOPBACK, config.host.lower()} if config.is_local else None
         self._session = session_of(config.token) if config.token is not None else ""
+        self._wrong_tokens = Rate(config.limit)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through or answer it."""
@@ -52,8 +56,7 @@ class Guard:
             wrong = self._wrong(scope, headers)
             if wrong is not None:
                 status, words = wrong
-                more = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
-                await refuse(send, status, words, more)
+                await refuse(send, status, words, MORE.get(status, {}))
                 return
         await self.app(scope, receive, send)
 
@@ -69,18 +72,26 @@ class Guard:
         origin = headers.get("origin")
         if not safe and origin is not None and urlsplit(origin).netloc.lower() != host.lower():
             return 403, "another site's page may not use this server"
-        if not self._is_known(scope["path"], headers):
-            return 401, "this server wants its token"
-        return None
-
-    def _is_known(self, path: str, headers: dict[str, str]) -> bool:
-        token = self.config.token
+        path, token = scope["path"], self.config.token
         if token is None or path in OPEN or path.startswith("/static/"):
-            return True
+            return None
+        return self._wrong_token((scope.get("client") or ("",))[0], headers, token)
+
+    def _wrong_token(
+        self, address: str, headers: dict[str, str], token: str
+    ) -> tuple[int, str] | None:
         scheme, _, shown = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and same(shown.strip(), token):
-            return True
-        return same(_cookie(headers.get("cookie", "")), self._session)
+        bearer = shown.strip() if scheme.lower() == "bearer" else ""
+        cookie = _cookie(headers.get("cookie", ""))
+        rate = self._wrong_tokens
+        # Before it is compared: whoever guesses too fast does not learn whether a guess was right.
+        if (bearer or cookie) and rate.rate and rate.left(address) < 1:
+            return 429, too_many(rate.rate)
+        if same(bearer, token) or same(cookie, self._session):
+            return None
+        if bearer or cookie:
+            rate.allows(address)  # counted
+        return 401, "this server wants its token"
 
 
 def _name(host: str) -> str:

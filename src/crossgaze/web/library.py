@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import secrets
 import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from crossgaze.errors import InputError
+from crossgaze.errors import FileFormatError, InputError
 from crossgaze.search.engine import Uids, Vectors
 from crossgaze.search.entries import Entry
 from crossgaze.search.filters import Where
@@ -33,7 +34,7 @@ from crossgaze.search.paging import (
     read_sentence,
     sentences_for,
 )
-from crossgaze.search.ranking import CANDIDATES, MissingRegionsError
+from crossgaze.search.ranking import CANDIDATES
 from crossgaze.search.results import Region
 from crossgaze.web.metrics import Metrics
 from crossgaze.web.problems import RequestError
@@ -149,8 +150,9 @@ class Library:
         started = time.perf_counter()
         try:
             block = rank_part(self.index, begun.query, begun.block)
-        except MissingRegionsError:
-            # Another process has removed photographs and compacted the index meanwhile.
+        except FileFormatError:
+            # Another process has removed photographs or compacted the index meanwhile: the
+            # re-ranker misses regions, a picture's comparison vectors, LanceDB perhaps a file.
             self.refresh()
             first = begun.block.first // CANDIDATES
             block = candidates(self.index, begun.query, first, wanted.where or None)
@@ -178,11 +180,23 @@ class Library:
     def hits(self, uids: Uids, scores: Vectors, first: int) -> tuple[Hit, ...]:
         """Return what a page shows; of a photograph that is just being replaced, once."""
         cards = self.cards(uids.tolist())
+        replaced = self._replaced(cards)
         found = []
         for place, (uid, score) in enumerate(zip(uids.tolist(), scores.tolist(), strict=True)):
-            if uid in cards:
+            if uid in cards and uid not in replaced:
                 found.append(Hit(**dict(cards[uid]), rank=first + place + 1, score=round(score, 5)))
         return tuple(found)
+
+    def _replaced(self, cards: dict[int, Photograph]) -> set[int]:
+        """Return those of a page that a newer entry of the same photograph replaces."""
+        names = Counter(card.name for card in cards.values())
+        same = [uid for uid, card in cards.items() if names[card.name] > 1]
+        if not same:
+            return set()
+        # The same name may also be that of two photographs, in two folders.
+        entries = self.index.tables.photos.get(same)
+        newest = {entry.key: entry.uid for entry in sorted(entries, key=lambda one: one.uid)}
+        return {entry.uid for entry in entries if newest[entry.key] != entry.uid}
 
     # Photographs ------------------------------------------------------------------------------
 
@@ -222,8 +236,8 @@ class Library:
         )
 
     def entry_if_known(self, uid: int) -> Entry | None:
-        """Return an entry that some list has shown; from any thread."""
-        return self._entries.get(uid)
+        """Return an entry that some list has shown, unless it may be gone; from any thread."""
+        return self._entries.get(uid) if self._stamp() == self._seen else None
 
     def entry(self, uid: int) -> Entry:
         """Return an entry, or say that there is none."""

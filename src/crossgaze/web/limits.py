@@ -41,15 +41,20 @@ class Rate:
         self._most = max(2 * rate, 1.0)
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
+    def left(self, address: str) -> float:
+        """Return how many requests an address may make now, counting none."""
+        now = self._clock()
+        left, last = self._left.get(address, (self._most, now))
+        return min(left + (now - last) * self.rate, self._most)
+
     def allows(self, address: str) -> bool:
         """Count a request, unless it is one too many."""
         if not self.rate:
             return True
-        now = self._clock()
-        left, last = self._left.pop(address, (self._most, now))
-        left = min(left + (now - last) * self.rate, self._most)
+        left = self.left(address)
         allowed = left >= 1
-        self._left[address] = (left - allowed, now)
+        self._left.pop(address, None)
+        self._left[address] = (left - allowed, self._clock())
         while len(self._left) > ADDRESSES:
             self._left.popitem(last=False)
         return allowed
@@ -74,8 +79,7 @@ class Limits:
             return
         address = (scope.get("client") or ("",))[0]
         if scope["path"].startswith(COSTLY) and not self.rate.allows(address):
-            words = f"too many requests, {self.rate.rate:g} a second are allowed; wait a moment"
-            await refuse(send, 429, words, {"Retry-After": "1"})
+            await refuse(send, 429, too_many(self.rate.rate), {"Retry-After": "1"})
             return
         most = self._most(scope)
         said = dict(scope["headers"]).get(b"content-length", b"0")
@@ -87,6 +91,11 @@ class Limits:
     def _most(self, scope: Scope) -> int:
         picture = scope["method"] == "POST" and scope["path"] == "/search"
         return self.config.upload_bytes if picture else self.config.body_bytes
+
+
+def too_many(rate: float) -> str:
+    """Return the words for a client that comes too often."""
+    return f"too many requests, {rate:g} a second are allowed; wait a moment"
 
 
 def too_large(most: int) -> str:
