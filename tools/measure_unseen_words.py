@@ -1,6 +1,8 @@
 """Words that a model never learned: what does it find for them?
 
-    python tools/measure_unseen_words.py runs/flickr8k/vse-whole-gru-0/best runs/flickr8k/vse-whole-0/best
+    python tools/measure_unseen_words.py GRU-MODEL BERT-MODEL
+
+such as runs/flickr8k/vse-whole-gru-0/best and runs/flickr8k/vse-whole-0/best.
 
 Both models must have learned from Flickr8k alone. Words are those of Flickr30K's captions that no
 training caption of Flickr8k has, and that stand in captions of at least two photographs of MS-COCO,
