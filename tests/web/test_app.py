@@ -237,6 +237,15 @@ def test_photographs_newest_first_and_one_by_one(tmp_path):
         assert client.get("/images/0").status_code == 422
 
 
+def test_photographs_are_newest_first_also_after_a_search_showed_some(world):
+    with client_of(world[1]) as fresh:
+        right = [one["id"] for one in fresh.get("/images").json()["photographs"]]
+    with client_of(world[1]) as client:  # another service, which has shown nothing yet
+        found = client.get("/search", params={"q": QUERY, "limit": 3}).json()
+        assert [hit["id"] for hit in found["hits"]] != right[:3]
+        assert [one["id"] for one in client.get("/images").json()["photographs"]] == right
+
+
 def test_thumbnails_are_upright_small_and_cached(tmp_path):
     index = make_world(tmp_path, 0)
     pixels = np.zeros((300, 1000, 3), np.uint8)
