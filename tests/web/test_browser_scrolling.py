@@ -6,10 +6,11 @@ from browser_parts import chromium, expect, needs_chromium, page_of
 
 pytest.importorskip("fastapi", reason="needs crossgaze[serve]")
 pytest.importorskip("lancedb", reason="needs crossgaze[search]")
-pytestmark = needs_chromium
 
 from crossgaze.web.app import create_app
 from web_parts import QUERY, make_world, running
+
+pytestmark = needs_chromium
 
 COUNT, FIRST = 150, 40  # photographs, and those of the first page
 LARGE = {"width": 2560, "height": 1440}
