@@ -1,10 +1,11 @@
-"""Draw the pictures of docs/explain.md with a trained model.
+"""Draw the pictures of docs/explain.md and docs/questions.md.
 
-    python tools/draw_explanations.py my-scan/
+    python tools/draw_explanations.py default
     python tools/draw_explanations.py my-scan/ --beside my-scan-ccr/ --out FOLDER
 
-Photographs come with Python packages (the extra `demo`), sentences stand here. The sheet is a small
-evaluation: every sentence looks for its photograph among all of them.
+Photographs come with Python packages (the extra `demo`), sentences stand here. The astronaut's and
+the question were chosen, each among some thirty, as ones that `default` and `daquar` answer well.
+The sheet is a small evaluation: every sentence looks for its photograph among all of them.
 """
 
 import argparse
@@ -12,7 +13,10 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from PIL import Image
 
+from crossgaze.asking.ask import ask
+from crossgaze.asking.picture import draw_reply
 from crossgaze.data.captions.captioned import CaptionedImages
 from crossgaze.demo import build_gallery
 from crossgaze.evaluation.bootstrap import BootstrapConfig
@@ -27,18 +31,20 @@ from crossgaze.files import write_json
 from crossgaze.vision.extract import extract
 from draw_regions import PICTURES, encoded
 
-SHOWN, SHORTER = "astronaut.png", "a woman in an orange suit with a flag"
+SHOWN, SHORTER = "astronaut.png", "a woman in an orange suit in front of a rocket"
+ASKED, QUESTION = "motorcycle-left.png", "what is left of the shelves?"
+SMOOTH = Image.Resampling.LANCZOS
 SENTENCES = {
-    "astronaut.png": "a smiling woman in an orange suit in front of a flag",
+    "astronaut.png": "a smiling woman in an orange suit with a rocket behind her",
     "cat.png": "a close up of the face of a cat",
     "coffee.png": "a red cup on a wooden table",
-    "rocket.jpg": "a rocket flies into the sky with a lot of smoke",
+    "rocket.jpg": "a rocket stands between towers at night",
     "motorcycle-left.png": "a motorcycle in a garage",
     "photographer.png": "a man in a black coat stands with a camera in a field",
-    "temple.jpg": "people walk in front of a large red building",
-    "flower.jpg": "a yellow flower in green grass",
-    "officer.jpg": "a woman in a blue uniform and a hat",
-    "grass.png": "green grass",
+    "temple.jpg": "a large red building above the trees by the water",
+    "flower.jpg": "an orange flower in front of green leaves",
+    "officer.jpg": "an old woman in a uniform and a hat",
+    "grass.png": "grass",
     "brick.png": "a brick wall",
 }
 
@@ -75,6 +81,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model", help="a model's folder")
     parser.add_argument("--beside", help="another, to stand beside it")
+    parser.add_argument("--answerer", default="daquar", help="answers the question")
     parser.add_argument("--rows", type=int, default=4, help="queries on the sheet")
     parser.add_argument("--out", type=Path, default=PICTURES)
     args = parser.parse_args()
@@ -87,6 +94,7 @@ def main():
             "explain-words": draw(explained(args.model, photo, SENTENCES[SHOWN])),
             "explain-sheet": sheet(first, photos, work, args),
         }
+        draw_reply(ask(args.answerer, photos / ASKED, QUESTION), work / "asked.png")
         if args.beside:
             both = [explained(name, photo, SHORTER) for name in (args.model, args.beside)]
             made["explain-beside"] = draw(both)
@@ -94,6 +102,9 @@ def main():
             target = args.out / f"{name}.jpg"
             target.write_bytes(encoded(scene.image(1)))
             print(target)
+        with Image.open(work / "asked.png") as asked:  # twice as fine as a page shows it
+            small = asked.convert("RGB").resize((asked.width // 2, asked.height // 2), SMOOTH)
+        (args.out / "ask-motorcycle.jpg").write_bytes(encoded(small))
 
 
 if __name__ == "__main__":

@@ -3,14 +3,16 @@
     python tools/take_screenshots.py
     python tools/take_screenshots.py --embedder VSRN --reranker SCAN --answerer R-DAN
 
-Makes an index of the demonstration's photographs in a temporary folder, starts `crossgaze serve` on
-it, and photographs the page with Debian's chromium: light, dark and on a phone, into docs/pictures.
+Makes an index of the demonstration's photographs, which lie in /tmp/photos meanwhile, starts
+`crossgaze serve` on it, and photographs the page with Debian's chromium: light, dark and on a
+phone, into docs/pictures. Sentence and question were chosen as those of tools/draw_explanations.py.
 `--index` takes an index that is there already; then its photographs had better be free to show.
 """
 
 import argparse
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,27 +25,31 @@ from crossgaze.search.index import Index
 
 OUT = Path(__file__).parents[1] / "docs" / "pictures"
 CHROMIUM = "/usr/bin/chromium"
+PHOTOS = Path("/tmp/photos")  # the page shows where a photograph lies: a name that people may see
+TWICE = "motorcycle-right.png"  # the same scene as motorcycle-left.png, a step to the side
 # What README and docs/serve.md show; --all takes the others, too.
 SHOWN = ("page-light-search", "page-dark-word", "page-light-ask", "page-phone-word")
+SENTENCE = "a smiling woman in an orange suit in front of a rocket"
 SENTENCES = (
-    "a woman in an orange suit smiles in front of a flag",
-    "a cat looks into the camera",
-    "a cup of coffee with a spoon on a wooden table",
-    "a rocket stands on its launch pad under a blue sky",
+    "a smiling woman in an orange uniform",
+    "a brown cat",
+    "a cup on a table",
+    "a rocket in the night sky",
     "a motorcycle stands in a garage",
-    "a man with a camera stands on the grass",
-    "a red flower in front of green leaves",
-    "a large building with a roof by the water",
-    "an officer in uniform",
+    "a man stands in the grass with a camera on a tripod",
+    "an orange flower",
+    "a tall building behind trees",
+    "an old woman in a uniform and a hat",
 )
 
 
 def make_index(folder, embedder, reranker):
-    build_gallery(folder / "photos")
+    build_gallery(PHOTOS)
+    (PHOTOS / TWICE).unlink()
     (folder / "sentences.txt").write_text("\n".join(SENTENCES) + "\n")
     index = Index.create(folder / "index", embedder=embedder, reranker=reranker)
     with index:
-        index.add(folder / "photos")
+        index.add(PHOTOS)
         index.add_sentences(folder / "sentences.txt")
     return folder / "index"
 
@@ -82,7 +88,7 @@ def search(page, sentence):
     page.get_by_role("searchbox").fill(sentence)
     page.keyboard.press("Enter")
     page.wait_for_selector('#results[data-stage="ranked"] .scored')
-    page.wait_for_function("document.querySelector('#status').textContent.startsWith('Best')")
+    page.wait_for_function("() => document.querySelector('#status').textContent.startsWith('Best')")
     settled(page)
 
 
@@ -129,6 +135,10 @@ def take(address, args):
             page.wait_for_timeout(400)
             shoot(page, f"{name}-word", args)
             if args.answerer != "none":
+                # A photograph of its own: what answers was trained on questions about rooms.
+                page.locator("#photo-close").click()
+                search(page, args.ask_of)
+                open_photo(page, 0)
                 page.locator("#question").fill(args.question)
                 page.keyboard.press("Enter")
                 page.wait_for_selector("#steps .step", timeout=120_000)
@@ -149,19 +159,28 @@ def main():
     parser.add_argument("--reranker", help="compares regions with words")
     parser.add_argument("--answerer", default="daquar", help="answers questions; or none")
     parser.add_argument("--index", help="an index that is there already")
-    parser.add_argument("--sentence", default="a woman in an orange suit with a flag")
+    parser.add_argument("--sentence", default=SENTENCE)
     parser.add_argument("--word", default="woman", help="the word that is pointed at")
     parser.add_argument("--place", type=int, default=0, help="which of the results is opened")
-    parser.add_argument("--question", default="what is behind the woman?")
+    parser.add_argument(
+        "--ask-of", default="a red motorcycle in a garage", help="finds what to ask"
+    )
+    parser.add_argument("--question", default="what is left of the shelves?")
     parser.add_argument("--all", action="store_true", help="also what the pages do not show")
     parser.add_argument("--chromium", default=CHROMIUM)
     parser.add_argument("--out", default=OUT, type=Path)
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
-        index = args.index or make_index(Path(folder), args.embedder, args.reranker)
-        with serving(index, args.answerer) as address:
-            take(address, args)
+    if not args.index and PHOTOS.exists():
+        raise SystemExit(f"{PHOTOS}: is there already, and would be removed afterwards")
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            index = args.index or make_index(Path(folder), args.embedder, args.reranker)
+            with serving(index, args.answerer) as address:
+                take(address, args)
+    finally:
+        if not args.index:
+            shutil.rmtree(PHOTOS, ignore_errors=True)
     print(f"written to {args.out}")
 
 

@@ -9,7 +9,12 @@ from asking_parts import ANSWERS, GRID, answerer, photograph
 from crossgaze.asking.ask import ask, source_of
 from crossgaze.data.regions.store import RegionStore
 from crossgaze.errors import InputError
+from crossgaze.models.rdan import RDan, RDanConfig
+from crossgaze.models.text import TextConfig
 from crossgaze.vision.extract import extract
+from crossgaze.vision.photos import read_photo
+from crossgaze.vision.sources.making import make_source
+from model_parts import save_bert
 
 
 @pytest.fixture
@@ -38,6 +43,23 @@ def test_the_answer_is_that_of_the_stores_regions(tmp_path, photo):
     assert reply.word_weights.shape == (2, len(reply.words))
     assert reply.words == ("<start>", "what", "is", "on", "the", "table", "?", "<end>")
     np.testing.assert_allclose(reply.region_weights.sum(1), 1, atol=1e-5)
+
+
+def test_word_pieces_are_whole_words_with_all_that_their_pieces_got(photo, tmp_path):
+    save_bert(tmp_path, ("is", "the", "snow", "##board", "red", "?"))
+    torch.manual_seed(0)
+    text = TextConfig(kind="bert", bert=str(tmp_path))
+    model = RDan(RDanConfig(1280, 16, text, answers=ANSWERS)).eval()
+    source = make_source(GRID, torch.device("cpu"))
+    reply = ask(model, photo, "is the snowboard red?", source=source)
+    assert reply.words == ("[CLS]", "is", "the", "snowboard", "red", "?", "[SEP]")
+    small = read_photo(photo, source.size, fit="stretch", multiple=source.multiple)
+    (found,) = source([small], ["x"], lambda: None)
+    with torch.no_grad():
+        seen = model.answer(found.features[None], ["is the snowboard red?"]).attention
+    wanted = seen.words[0].numpy()
+    np.testing.assert_allclose(reply.word_weights[:, 3], wanted[:, 3:5].sum(1), rtol=1e-4)
+    np.testing.assert_allclose(reply.word_weights[:, 4:], wanted[:, 5:], rtol=1e-4)
 
 
 def test_choices_limit_the_softmax(photo):

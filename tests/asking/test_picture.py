@@ -37,6 +37,17 @@ def test_a_word_is_darker_the_more_it_was_looked_at(tmp_path):
     assert dark.mean() > even.mean()
 
 
+def test_answers_are_written_for_people_and_marks_are_not(tmp_path):
+    reply = ask(answerer(), photograph(tmp_path / "a.png"), "is the lamp on?")
+    reply = replace(reply, answers=(("garbage_bin", 0.6), ("lamp", 0.4)))
+    draw_reply(reply, tmp_path / "out.svg")
+    drawn = (tmp_path / "out.svg").read_text()
+    assert ">garbage bin<" in drawn
+    assert "garbage_bin" not in drawn
+    assert ">lamp<" in drawn
+    assert not any(mark in drawn for mark in (">start<", ">end<", "&lt;start"))
+
+
 def test_what_cannot_be_written_is_named(tmp_path):
     reply = ask(answerer(), photograph(tmp_path / "a.png"), "is the lamp on?")
     with pytest.raises(InputError, match="cannot be written as a picture"):

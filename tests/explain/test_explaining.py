@@ -7,10 +7,14 @@ import torch
 from crossgaze.data.regions.writer import RegionWriter
 from crossgaze.errors import InputError
 from crossgaze.explain import explain
+from crossgaze.explain.page import page
 from crossgaze.models.ensemble import Ensemble
+from crossgaze.models.families import family
+from crossgaze.models.text import TextConfig
 from crossgaze.vision.photos import read_photo
 from explain_parts import FAMILIES, SENTENCE, explained, matcher
-from search_parts import CellSource, make_photo
+from model_parts import save_bert
+from search_parts import WIDTH, CellSource, make_photo
 
 KINDS = {"vse++": "none", "vsrn": "regions", "m-dan": "steps"}
 
@@ -52,6 +56,32 @@ def test_it_is_what_the_model_says_of_the_photographs_regions(photo, kind):
     assert [entry["name"] for entry in told["maps"]] == list(seen.names)
     if seen.weights is not None:
         np.testing.assert_allclose(told["maps"][0]["weights"], seen.weights[0], atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["bfan", "m-dan"])
+def test_word_pieces_are_whole_words(photo, tmp_path, kind):
+    save_bert(tmp_path, ("a", "red", "snow", "##board", "##er", "runs"))
+    torch.manual_seed(0)
+    made, config = family(kind)
+    text = TextConfig(kind="bert", bert=str(tmp_path))
+    model = made(config(region_width=WIDTH, size=8, text=text)).eval()
+    source, sentence = CellSource(), "a red snowboarder runs"
+    seen = explain(model, photo, sentence, source=source)
+    (found,) = source([read_photo(photo, source.size)], ["x"], lambda: None)
+    with torch.inference_mode():
+        images, texts = model.encode_images(found.features[None]), model.encode_texts([sentence])
+        pieces = model.attention(images, texts)
+    assert seen.words == ("[CLS]", "a", "red", "snowboarder", "runs", "[SEP]")
+    if kind == "m-dan":
+        wanted = pieces.words[0].numpy()
+        np.testing.assert_allclose(seen.word_weights[:, 3], wanted[:, 3:6].sum(1), rtol=1e-5)
+        np.testing.assert_allclose(seen.word_weights.sum(1), 1, rtol=1e-5)
+        return
+    words, regions = pieces.weights[0].numpy()  # t-i and i-t, (pieces, k)
+    np.testing.assert_allclose(seen.weights[0, 3], words[3:6].mean(0), rtol=1e-5)
+    np.testing.assert_allclose(seen.weights[1, 3], regions[3:6].sum(0), rtol=1e-5)
+    np.testing.assert_array_equal(seen.weights[:, 4], pieces.weights[0, :, 6].numpy())
+    assert "##" not in page(seen)
 
 
 def test_directions_and_heads_are_views(tmp_path):

@@ -98,6 +98,23 @@ def test_steps_show_regions_and_words():
     assert grounds == [shade(1), shade(0.25), shade(1), shade(1)]
 
 
+def test_marks_of_the_model_are_not_drawn():
+    seen = made_up(
+        words=("[CLS]", "red", "dog", "[SEP]"),
+        names=("step 1",),
+        weights=np.zeros((1, 4, 2), np.float32),
+        region_weights=np.array([[1, 0]], np.float32),
+        word_weights=np.array([[0.6, 0.1, 0.2, 0.1]], np.float32),
+        sentence="red dog",
+    )
+    scene = draw(seen)
+    drawn = texts(scene)
+    assert drawn.count("red") == drawn.count("dog") == 2  # below the photograph and the step
+    assert not {"[CLS]", "[SEP]", "cls", "sep"} & set(drawn)
+    grounds = [part.fill for part in scene.parts if isinstance(part, Box) and part.fill]
+    assert grounds == [shade(0.5), shade(1)]  # shares of the largest weight of a word
+
+
 def test_vsrn_adds_up_as_its_paper_says():
     seen = made_up(
         weights=np.zeros((1, 1, 1)),

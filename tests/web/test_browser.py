@@ -4,6 +4,7 @@ The index is real: photographs that come with Python packages, regions by a netw
 small models with random weights (so what is found is no matter, that it is shown is).
 """
 
+import base64
 import json
 import os
 import re
@@ -201,6 +202,8 @@ def test_asking_shows_answers_and_both_steps(page):
     page.get_by_role("button", name="Ask").click()
     expect(page.locator("#answers li")).to_have_count(5)
     expect(page.locator("#steps .step")).to_have_count(2)
+    read = page.locator("#steps .step").first.locator(".read span")
+    expect(read).to_have_text(["is", "the", "lamp", "on", "?"])
     shares = [float(t.split()[0]) for t in page.locator("#answers small").all_inner_texts()]
     assert sum(shares) == pytest.approx(100, abs=0.5)
     page.locator("#steps .step").nth(1).hover()
@@ -224,6 +227,27 @@ def test_a_picture_is_sent_and_finds_itself(page, world):
     page.get_by_role("link", name="More like this").click()
     expect(page.locator("#status")).to_contain_text("Best first")
     assert "like=" in page.url
+
+
+def test_a_dropped_picture_is_searched_by(page, world):
+    data = (world / "photos" / "gallery" / "coffee.png").read_bytes()
+    dropped = page.evaluate_handle(
+        """(text) => { const data = new DataTransfer();
+        const bytes = Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
+        data.items.add(new File([bytes], 'mine.png', { type: 'image/png' }));
+        return data; }""",
+        base64.b64encode(data).decode(),
+    )
+    page.dispatch_event("#results", "dragover", {"dataTransfer": dropped})
+    expect(page.locator("#drop")).to_be_visible()
+    page.dispatch_event("#results", "drop", {"dataTransfer": dropped})
+    expect(page.locator("#drop")).to_be_hidden()
+    expect(page.locator("#status")).to_contain_text("Best first")
+    expect(page.locator("#results .name").first).to_have_text("gallery/coffee.png")
+    expect(page.locator("#picture")).to_be_visible()
+    shown = "() => document.querySelector('#picture-shown').naturalWidth > 0"
+    page.wait_for_function(shown)
+    assert "picture=" in page.url
 
 
 def test_a_dropped_file_that_is_no_picture_is_refused_in_words(page):

@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
+from schemathesis import GenerationMode
 from schemathesis.specs.openapi import checks
 
 pytest.importorskip("fastapi", reason="needs crossgaze[serve]")
@@ -36,19 +37,23 @@ def api(tmp_path_factory):
         yield schemathesis.openapi.from_url(f"{address}openapi.json")
 
 
+def few(examples):
+    return settings(
+        max_examples=examples,
+        deadline=None,
+        derandomize=True,
+        suppress_health_check=list(HealthCheck),
+        database=None,
+    )
+
+
 # By hand, as schemathesis's own plugin does not know the newest pytest.
 def test_no_request_makes_the_server_fail(api):
     seen = Counter()
     for found in api.get_all_operations():
         operation = found.ok()
 
-        @settings(
-            max_examples=12,
-            deadline=None,
-            derandomize=True,
-            suppress_health_check=list(HealthCheck),
-            database=None,
-        )
+        @few(12)
         @given(case=operation.as_strategy())
         def check(case):
             response = case.call(timeout=60)
@@ -59,6 +64,28 @@ def test_no_request_makes_the_server_fail(api):
         check()
     assert seen[200] > 20  # not everything was refused
     assert seen[422] > 5
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "/search"), ("GET", "/images"), ("GET", "/explain"), ("POST", "/ask")],
+)
+def test_requests_that_break_the_schema_are_refused_in_words(api, method, path):
+    """Numbers that are texts, bounds overstepped, fields left out or of another kind."""
+    seen = Counter()
+
+    @few(25)
+    @given(case=api[path][method].as_strategy(generation_mode=GenerationMode.NEGATIVE))
+    def check(case):
+        response = case.call(timeout=60)
+        seen[response.status_code] += 1
+        assert response.status_code < 500, (case.as_curl_command(), response.text)
+        if response.status_code >= 400:
+            assert response.json()["error"]
+
+    check()
+    # Not every breach can be told: in an address, a number is a text as well.
+    assert sum(seen[code] for code in (400, 404, 409, 413, 422)) > 5, seen
 
 
 def test_every_address_has_words_and_examples(api):

@@ -16,6 +16,7 @@ from crossgaze.errors import InputError
 from crossgaze.evaluation.choices import best_answers, require_choices
 from crossgaze.models.answerer import Answerer
 from crossgaze.models.base import Model
+from crossgaze.models.pieces import join_pieces, sum_of_pieces
 from crossgaze.models.pretrained import load_answerer
 from crossgaze.models.reading import read_words
 from crossgaze.vision.photos import Photo, read_photo
@@ -34,7 +35,8 @@ class Reply:
         question: as it was asked.
         photo: the photograph, upright, in its own size.
         answers: the likeliest answers with their probability, the likeliest first.
-        words: (n,) the words that the model read, <start> and <end> among them.
+        words: (n,) the words that the model read, <start> and <end> among them; whole also
+            where it read pieces of words (`crossgaze.models.pieces`).
         boxes: (k, 4) the regions, x1, y1, x2, y2 as shares of width and height.
         region_weights: (K, k) how much each step looked at each region; None if at none.
         word_weights: (K, n) how much each step looked at each word; None if at none.
@@ -72,6 +74,16 @@ class Reply:
         return self.boxes * size
 
 
+def shown_answer(answer: str) -> str:
+    """Return an answer as people read it; DAQUAR writes "garbage_bin".
+
+    Example:
+        >>> shown_answer("garbage_bin")
+        'garbage bin'
+    """
+    return answer.replace("_", " ")
+
+
 def ask(
     model: Answerer | str | Path,
     image: str | os.PathLike[str],
@@ -100,7 +112,7 @@ def ask(
         ```
     """
     model = model if isinstance(model, Answerer) else load_answerer(model)
-    words, unknown = require_askable(model, question, choices)
+    pieces, unknown = require_askable(model, question, choices)
     photo = read_photo(image)
     if source is None:
         source, fit = source_of(model)
@@ -114,6 +126,8 @@ def ask(
     with torch.no_grad():
         answered = model.answer(found.features[None], [question])
     seen = answered.attention
+    words, starts = join_pieces(pieces)
+    word_weights = None if seen.words is None else seen.words[0].float().numpy(force=True)
     return Reply(
         question=question,
         photo=photo,
@@ -121,7 +135,7 @@ def ask(
         words=words,
         boxes=found.boxes,
         region_weights=None if seen.regions is None else seen.regions[0].float().numpy(force=True),
-        word_weights=None if seen.words is None else seen.words[0].float().numpy(force=True),
+        word_weights=None if word_weights is None else sum_of_pieces(word_weights, starts),
         unknown=unknown,
     )
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from crossgaze.asking.ask import Reply
+from crossgaze.asking.ask import Reply, shown_answer
 from crossgaze.explain.drawing import BLUE, GREY, INK, MARGIN, PALE, WORD, draw_steps
 from crossgaze.explain.scene import Box, Scene, Text, text_width
 
@@ -24,7 +24,7 @@ def draw_reply(reply: Reply, out: str | Path | None = None) -> Image.Image:
         reply: what `ask` gave.
         out: a PNG, JPEG, WebP or SVG file.
     """
-    scene = Scene(0, 0, f"{reply.question} {reply.answers[0][0]}")
+    scene = Scene(0, 0, f"{reply.question} {shown_answer(reply.answers[0][0])}")
     bottom = draw_steps(
         scene,
         reply.photo.pixels,
@@ -42,8 +42,9 @@ def draw_reply(reply: Reply, out: str | Path | None = None) -> Image.Image:
 def _draw_answers(scene: Scene, reply: Reply, top: float) -> float:
     """Draw the likeliest answers with a bar of their probability; returns where they end."""
     wide = 220
-    column = max(text_width(answer, WORD) for answer, _ in reply.answers) + 18
-    for row, (answer, share) in enumerate(reply.answers):
+    answers = [(shown_answer(answer), share) for answer, share in reply.answers]
+    column = max(text_width(answer, WORD) for answer, _ in answers) + 18
+    for row, (answer, share) in enumerate(answers):
         y = top + 26 * row
         ink, colour = (INK, BLUE) if not row else (GREY, PALE)
         right = MARGIN + column + max(wide * share, 1)
@@ -52,4 +53,4 @@ def _draw_answers(scene: Scene, reply: Reply, top: float) -> float:
             Box(MARGIN + column, y + 4, right, y + 18, fill=colour),
             Text(f"{100 * share:.1f} %", right + 8, y, WORD, ink),
         )
-    return top + 26 * len(reply.answers)
+    return top + 26 * len(answers)

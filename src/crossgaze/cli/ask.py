@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     choices = None
     if args.choices is not None:
         choices = [choice.strip() for choice in args.choices.split(",") if choice.strip()]
-    from crossgaze.asking.ask import ask, require_askable, source_of
+    from crossgaze.asking.ask import ask, require_askable, shown_answer, source_of
     from crossgaze.models.pretrained import load_answerer
 
     model = load_answerer(args.model)
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"model": args.model, "image": args.image, **reply.to_dict()})
         return 0
-    rows = [(answer, f"{100 * share:.1f} %") for answer, share in reply.answers]
+    rows = [(shown_answer(answer), f"{100 * share:.1f} %") for answer, share in reply.answers]
     print_table(rows, header=("answer", "probability"), title=reply.question)
     if reply.unknown:
         say(f"  words that the model does not know: {', '.join(reply.unknown)}")

@@ -84,19 +84,6 @@ def frame(scene: Scene, box: Floats, picture: Picture, line: float = 2.5) -> Non
     )
 
 
-def shown_word(word: str) -> str:
-    """Return a word as people read it.
-
-    Example:
-        >>> shown_word("<start>"), shown_word("dog"), shown_word("##board")
-        ('start', 'dog', '-board')
-    """
-    if word in MARKS:
-        return word.strip("<>[]").lower()
-    # BERT's sign for a piece inside a word.
-    return f"-{word[2:]}" if word.startswith("##") and word[2:] else word
-
-
 def sentence_case(text: str) -> str:
     """Return a text that begins with a capital letter.
 
@@ -132,18 +119,18 @@ def draw_words(
     for row, line in enumerate(_lines(words, width)):
         top = corner[1] + row * STRIP
         for number, place in line:
-            word = shown_word(words[number])
+            word = words[number]
             left, wide = corner[0] + place, text_width(word, WORD) + 2 * PAD
             share = 0.0 if weights is None else float(weights[number]) / most
             if weights is not None:
                 bottom = top + WORD + 2 * PAD
                 scene.add(Box(left, top, left + wide, bottom, fill=shade(share), radius=4))
-            ink = PAPER if share > 0.5 else GREY if words[number] in MARKS else INK
+            ink = PAPER if share > 0.5 else INK
             scene.add(Text(word, left + PAD, top + PAD - 1, WORD, ink))
 
 
 def _lines(words: Sequence[str], width: float) -> list[list[tuple[int, float]]]:
-    return flow([text_width(shown_word(word), WORD) + 2 * PAD for word in words], width, 4)
+    return flow([text_width(word, WORD) + 2 * PAD for word in words], width, 4)
 
 
 def shade(share: float) -> str:
@@ -168,7 +155,8 @@ def draw_steps(
         scene: to draw on; made wide enough.
         pixels: the photograph.
         boxes: (k, 4) as shares.
-        words: (n,) with the model's marks.
+        words: (n,) as the model read them; its marks of beginning and end are not drawn, and
+            darkness is a share of the largest weight among the words that are.
         region_weights: (K, k) of K steps, or None if a model looks at no region.
         word_weights: (K, n), likewise.
         top: where the panels begin.
@@ -181,6 +169,8 @@ def draw_steps(
     width = max(width, 120.0)
     steps = max(len(part) if part is not None else 0 for part in (region_weights, word_weights))
     below = top + 26 + height + 14
+    kept = [place for place, word in enumerate(words) if word not in MARKS]
+    read = [words[place] for place in kept]
     for number in range(steps + 1):
         left, step = MARGIN + number * (width + GAP), number - 1
         title = "the photograph" if not number else f"step {number}"
@@ -191,10 +181,7 @@ def draw_steps(
             Text(title, left, top, TITLE, GREY),
             Picture(shown, left, top + 26, width, height, title),
         )
-        read = list(words)
-        weights = None if not number or word_weights is None else word_weights[step]
-        if weights is None:
-            read = [word for word in words if word not in MARKS]
+        weights = None if not number or word_weights is None else word_weights[step][kept]
         draw_words(scene, read, weights, (left, below), width)
     scene.width = max(scene.width, round(2 * MARGIN + (steps + 1) * width + steps * GAP))
-    return below + words_height(words, width)
+    return below + words_height(read, width)

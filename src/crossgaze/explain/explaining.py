@@ -16,6 +16,7 @@ from crossgaze.explain.regions import make_regions, stored_regions
 from crossgaze.models.encoded import Attention
 from crossgaze.models.ensemble import Ensemble
 from crossgaze.models.matcher import Matcher
+from crossgaze.models.pieces import join_pieces, mean_of_pieces, sum_of_pieces
 from crossgaze.models.pretrained import load
 from crossgaze.models.reading import read_words
 from crossgaze.vision.photos import read_photo
@@ -74,7 +75,8 @@ def explain(
         ```
     """
     called, model = load_matcher(model)
-    words, strange = read_words(model, "sentence", sentence)
+    pieces, strange = read_words(model, "sentence", sentence)
+    words, starts = join_pieces(pieces)
     unknown = tuple(filter(is_word, strange))  # a full stop that is not known matters to nobody
     photo = read_photo(image)
     if store is not None:
@@ -92,6 +94,7 @@ def explain(
         texts = model.encode_texts([sentence])
         score = float(model.similarity(images, texts)[0, 0])
         seen = model.attention(images, texts)
+    word_weights = _array(seen.words)
     notes = (*notes, *found.notes)
     if unknown:
         notes += (f"words that the model does not know: {', '.join(unknown)}",)
@@ -105,9 +108,9 @@ def explain(
         boxes=found.boxes,
         labels=found.labels,
         names=seen.names,
-        weights=_array(seen.weights),
+        weights=_of_words(seen, starts),
         region_weights=_array(seen.regions),
-        word_weights=_array(seen.words),
+        word_weights=None if word_weights is None else sum_of_pieces(word_weights, starts),
         meaning=_meaning(model, seen),
         unknown=unknown,
         notes=notes,
@@ -139,6 +142,19 @@ def load_matcher(model: Matcher | Ensemble | str | Path) -> tuple[str, Matcher]:
 
 def _array(part: torch.Tensor | None) -> Floats | None:
     return None if part is None else part[0].float().numpy(force=True)
+
+
+def _of_words(seen: Attention, starts: tuple[int, ...]) -> Floats | None:
+    """Return the maps of words and regions, (maps, words, k), of those of word pieces."""
+    weights = _array(seen.weights)
+    if weights is None:
+        return None
+    # Of regions that look at words a word gets all that its pieces got.
+    rows = [
+        sum_of_pieces(one, starts, axis=0) if name == "i-t" else mean_of_pieces(one, starts)
+        for name, one in zip(seen.names, weights, strict=True)
+    ]
+    return np.stack(rows)
 
 
 def _meaning(model: Matcher, seen: Attention) -> str:

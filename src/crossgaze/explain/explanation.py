@@ -46,7 +46,8 @@ class Explanation:
         family: what kind it is, "scan".
         score: the similarity of photograph and sentence.
         photo: the photograph, upright, in its own size.
-        words: (n,) as the model reads them, its marks of beginning and end among them.
+        words: (n,) as the model reads them, whole also where it reads pieces of words
+            (`crossgaze.models.pieces`), its marks of beginning and end among them.
         boxes: (k, 4) the regions, x1, y1, x2, y2 as shares of width and height.
         labels: (k,) what the region model calls them, "" where it says nothing.
         names: of the maps: a direction ("t-i", "i-t"), heads ("head 1"), steps ("step 1").

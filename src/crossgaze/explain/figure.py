@@ -31,7 +31,6 @@ from crossgaze.explain.drawing import (
     fitted,
     frame,
     sentence_case,
-    shown_word,
 )
 from crossgaze.explain.explanation import Explanation
 from crossgaze.explain.scene import Picture, Pixels, Scene, Text, paragraph, text_width
@@ -139,7 +138,7 @@ def _words(scene: Scene, every: Sequence[Explanation], view: str | None, top: fl
 
 def _read(seen: Explanation) -> list[str]:
     """Return the words that are shown."""
-    return [shown_word(seen.words[number]) for number in seen.shown]
+    return [seen.words[number] for number in seen.shown]
 
 
 def _panel(

@@ -20,7 +20,7 @@ import numpy as np
 from PIL import Image
 
 from crossgaze.errors import InputError
-from crossgaze.explain.drawing import DARK, Floats, sentence_case, shown_word
+from crossgaze.explain.drawing import DARK, Floats, sentence_case
 from crossgaze.explain.explanation import MARKS, SMALL, Explanation, is_word
 from crossgaze.explain.maps import soft_map
 from crossgaze.explain.scene import Pixels, data_uri
@@ -106,12 +106,12 @@ def _chips(seen: Explanation) -> str:
     """Return the words: buttons where they have something to show."""
     chips = []
     for number, word in enumerate(seen.words):
-        if word in MARKS and seen.kind != "steps":
-            continue  # only steps of attention give the marks of beginning and end a weight
+        if word in MARKS:
+            continue  # nobody wrote them
         told = ' class="unknown" title="the model does not know this word"'
         told = told if word in seen.unknown else ""
         tag, kind = ("button", ' type="button"') if _speaks(seen, word) else ("span", "")
-        text = escape(shown_word(word))
+        text = escape(word)
         chips.append(f'<{tag}{kind} data-word="{number}"{told}>{text}</{tag}>')
     return "".join(chips)
 
@@ -133,7 +133,7 @@ def _table(seen: Explanation) -> str:
             for region in order.tolist()
             if weights[number, region] > 0
         )
-        word = escape(shown_word(seen.words[number]))
+        word = escape(seen.words[number])
         rows.append(f'<tr><th scope="row">{word}</th>{cells}</tr>')
     return (
         f"<details><summary>Strongest regions of every word ({escape(seen.views[0])})</summary>"
@@ -157,7 +157,7 @@ def _data(seen: Explanation) -> dict[str, Any]:
         "none": "There is nothing to light up.",
     }
     return {
-        "words": [shown_word(word) for word in seen.words],
+        "words": list(seen.words),
         "boxes": np.round(boxes.astype(np.float64), 2).tolist(),
         "labels": [seen.label(region) for region in range(len(seen.boxes))],
         "views": _views(seen, veils=True),
@@ -184,7 +184,10 @@ def _views(seen: Explanation, *, veils: bool) -> list[dict[str, Any]]:
                 view["regions"] = _short(seen.region_weights[number])
                 view["veil"] = _veil(seen, seen.region_weights[number])
                 if seen.word_weights is not None:
-                    view["words"] = dict(enumerate(_short(seen.word_weights[number])))
+                    # Without the marks: darkness is a share of the largest weight of a word.
+                    shares = _short(seen.word_weights[number])
+                    listed = enumerate(zip(seen.words, shares, strict=True))
+                    view["words"] = {n: share for n, (word, share) in listed if word not in MARKS}
             found.append(view)
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from crossgaze.models.pieces import join_pieces, mean_of_pieces
 from crossgaze.search.ranking import MissingRegionsError
 from crossgaze.search.results import Hit, Look
 
@@ -12,7 +13,10 @@ if TYPE_CHECKING:
 
 
 def look_at(index: Index, query: str, hit: Hit) -> tuple[Look, ...]:
-    """Return one look a word, by the re-ranker's attention; none without a re-ranker."""
+    """Return one look a word, by the re-ranker's attention; none without a re-ranker.
+
+    Words are whole, also where the model reads pieces of them.
+    """
     if index.reranker is None:
         return ()
     kept = index.kept
@@ -20,8 +24,9 @@ def look_at(index: Index, query: str, hit: Hit) -> tuple[Look, ...]:
     if row < 0:
         raise MissingRegionsError(kept.folder, f"has no regions of {hit.path} now; search again")
     count = int(kept.counts[row])
-    words, weights = index.reranker.attention(query, kept.features[row], count)
+    pieces, weights = index.reranker.attention(query, kept.features[row], count)
+    words, starts = join_pieces(pieces)
     return tuple(
         Look(word, tuple(map(float, one)), int(one.argmax()))
-        for word, one in zip(words, weights, strict=True)
+        for word, one in zip(words, mean_of_pieces(weights, starts), strict=True)
     )

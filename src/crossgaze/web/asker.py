@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from crossgaze.asking.ask import ask, require_askable, source_of
+from crossgaze.explain.explanation import MARKS
 from crossgaze.models.answerer import Answerer
 from crossgaze.search.entries import Entry
 from crossgaze.search.models import REMEMBERED
@@ -40,13 +41,15 @@ class Asker:
         except PhotoError as error:
             raise RequestError(404, f"this photograph cannot be read: it {error.reason}") from None
         regions = [] if found.region_weights is None else found.region_weights.tolist()
-        words = [] if found.word_weights is None else found.word_weights.tolist()
+        # Marks of beginning and end are no words that anybody asked.
+        kept = [place for place, word in enumerate(found.words) if word not in MARKS]
+        words = [] if found.word_weights is None else found.word_weights[:, kept].tolist()
         return Reply(
             question=question,
             answers=tuple(
                 Answer(answer=one, probability=round(share, 5)) for one, share in found.answers
             ),
-            words=found.words,
+            words=tuple(found.words[place] for place in kept),
             unknown=found.unknown,
             boxes=tuple(
                 (_short(a), _short(b), _short(c), _short(d)) for a, b, c, d in found.boxes.tolist()

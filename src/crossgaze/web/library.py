@@ -213,14 +213,15 @@ class Library:
         return found
 
     def cards(self, uids: Sequence[int]) -> dict[int, Photograph]:
-        """Return what a list shows of photographs, by id; those that are gone are left out."""
+        """Return what a list shows of photographs, by id and in that order, without those gone."""
         found = {uid: card for uid in uids if (card := self._cards.get(uid)) is not None}
         missing = [uid for uid in uids if uid not in found]
         for entry in self.index.tables.photos.get(missing) if missing else ():
             card = found[entry.uid] = self._card(entry)
             self._cards.put(entry.uid, card)
             self._entries.put(entry.uid, entry)
-        return found
+        # In the order that was asked for: what was kept from before comes no sooner.
+        return {uid: found[uid] for uid in uids if uid in found}
 
     def _card(self, entry: Entry) -> Photograph:
         regions = sorted(self.index.kept.regions(entry.uid), key=lambda one: -one.confidence)

@@ -135,7 +135,9 @@ class Step(Schema):
     """What one step of attention looked at."""
 
     regions: tuple[float, ...]
-    words: tuple[float, ...]
+    words: tuple[float, ...] = Field(
+        description="one for each word; what is missing to 1 went to the marks of beginning and end"
+    )
 
 
 class Reply(Schema):

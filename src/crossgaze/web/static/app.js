@@ -7,6 +7,7 @@ import { Library, login } from "./library.js";
 import { PhotoView } from "./photo.js";
 
 const PAGE = 40;
+const AHEAD = 900; // pixels below the screen that are loaded before anybody scrolls there
 const FILTERS = ["path", "since", "until", "larger", "smaller", "tag"];
 const QUERIES = ["q", "like", "picture"];
 
@@ -47,7 +48,7 @@ const view = new PhotoView({
     const here = grid.photos.findIndex((photo) => photo.id === view.id);
     const photo = grid.photos[here + step];
     if (here >= 0 && photo) go({ photo: photo.id }, { replace: true });
-    if (here + step >= grid.photos.length - 5) more();
+    if (here + step >= grid.photos.length - 5) more().then(fillScreen);
   },
   onTrouble: (error) => trouble(error),
   linkLike: (id) => link(new URLSearchParams({ like: id })),
@@ -102,6 +103,7 @@ async function run(file = null) {
       const lines = search(params, { picture: file, signal: mine.signal });
       for await (const answer of lines) show(answer);
     }
+    fillScreen();
   } catch (error) {
     if (error.name === "AbortError") return;
     say("");
@@ -156,20 +158,21 @@ async function more() {
     if (!kind()) await browse(offset, signal);
     else show(await get(`/search?${limited(query(), offset)}`, signal));
   } catch (error) {
-    if (error.name !== "AbortError") trouble(error, more);
+    if (error.name !== "AbortError") trouble(error, fillScreen);
   } finally {
     loading = false;
   }
 }
 new IntersectionObserver((seen) => seen.some((one) => one.isIntersecting) && fillScreen(),
-  { rootMargin: "900px" }).observe($("more"));
+  { rootMargin: `${AHEAD}px` }).observe($("more"));
 
-/** Load pages until the end is out of sight; an observer tells only of changes. */
+/** Load pages until the end is out of sight. An observer tells only of changes, and where the first
+ *  page does not fill a large screen nothing changes: so every run calls this as well. */
 async function fillScreen() {
-  for (let before = -1; next !== null && next !== before;) {
+  const inSight = () => $("more").getBoundingClientRect().top <= innerHeight + AHEAD;
+  for (let before = -1; next !== null && next !== before && inSight();) {
     before = next;
     await more();
-    if ($("more").getBoundingClientRect().top > innerHeight + 900) return;
   }
 }
 

@@ -149,7 +149,7 @@ export class PhotoView {
         dot.style.setProperty("--tone", tone(place));
         chip.append(dot);
       }
-      chip.append(word.word.replace(/^##/, ""));
+      chip.append(word.word);
       const { attribute, noun } = this.stage.regions[word.strongest];
       if (noun) chip.title = `Looked most at: ${attribute} ${noun}`;
       this.#pointed(chip, () => this.#word(n), () => this.#rest());
@@ -242,7 +242,7 @@ export class PhotoView {
       $("answers").replaceChildren(...reply.answers.map(({ answer, probability }) => {
         const bar = make("i");
         bar.style.width = `${100 * probability}%`;
-        return make("li", {}, make("b", {}, answer), make("span", { className: "bar" }, bar),
+        return make("li", {}, make("b", {}, answer.replaceAll("_", " ")), make("span", { className: "bar" }, bar),
           make("small", {}, `${(100 * probability).toFixed(1)} %`));
       }));
       $("steps").replaceChildren(...reply.steps.map((step, n) => this.#step(reply, step, n)));
@@ -259,7 +259,7 @@ export class PhotoView {
     if (step.regions.length) paint(canvas, reply.boxes, step.regions, this.stage.ratio);
     const most = Math.max(...step.words, 1e-12);
     const read = reply.words.map((word, place) => {
-      const item = make("span", {}, word.replace(/^<(start|end)>$/, "·"));
+      const item = make("span", {}, word);
       if (step.words.length) tint(item, step.words[place] / most);
       return item;
     });

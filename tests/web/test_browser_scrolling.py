@@ -1,0 +1,64 @@
+"""A large screen over a library of several pages: whoever scrolls comes to the last photograph."""
+
+import pytest
+
+from browser_parts import chromium, expect, needs_chromium, page_of
+
+pytest.importorskip("fastapi", reason="needs crossgaze[serve]")
+pytest.importorskip("lancedb", reason="needs crossgaze[search]")
+
+from crossgaze.web.app import create_app
+from web_parts import QUERY, make_world, running
+
+pytestmark = needs_chromium
+
+COUNT, FIRST = 150, 40  # photographs, and those of the first page
+LARGE = {"width": 2560, "height": 1440}
+
+BOTTOM = "document.documentElement.scrollHeight"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    index = make_world(tmp_path_factory.mktemp("many"), COUNT)
+    with running(create_app(index)) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as made:
+        yield made
+
+
+@pytest.mark.parametrize("where", ["", f"?q={QUERY.replace(' ', '+')}", "?like=7"])
+@pytest.mark.parametrize("screen", [LARGE, {"width": 1200, "height": 800}])
+def test_the_screen_is_filled_and_scrolling_comes_to_the_end(browser, server, where, screen):
+    # Pictures of 16 x 16 pixels take as much room as any other: tiles have one height.
+    with page_of(browser, viewport=screen) as page:
+        page.goto(server + where)
+        tiles = page.locator("#results .tile")
+        page.wait_for_function(
+            "() => document.querySelectorAll('.tile').length && "
+            "document.querySelector('#more').getBoundingClientRect().top > innerHeight"
+        )
+        assert tiles.count() < COUNT  # what nobody scrolls to is not asked for
+        page.evaluate(f"setInterval(() => scrollTo(0, {BOTTOM}), 100)")  # until nothing comes
+        expect(tiles).to_have_count(COUNT)
+        shown = tiles.evaluate_all("all => all.map((one) => one.dataset.id)")
+        assert len(set(shown)) == COUNT
+        assert page.complaints == []
+
+
+def test_a_search_on_a_large_screen_that_was_filled_before_fills_it_again(browser, server):
+    with page_of(browser, viewport=LARGE) as page:
+        page.goto(server)
+        tiles = page.locator("#results .tile")
+        page.wait_for_function(f"() => document.querySelectorAll('.tile').length > {FIRST}")
+        page.get_by_role("searchbox").fill(QUERY)
+        page.keyboard.press("Enter")
+        expect(page.locator("#status")).to_contain_text("Best first")
+        page.wait_for_function(f"() => document.querySelectorAll('.scored').length > {FIRST}")
+        scores = [float(text) for text in tiles.locator(".score").all_inner_texts()]
+        assert scores == sorted(scores, reverse=True)
+        assert page.complaints == []
