@@ -122,8 +122,10 @@ def test_python_code_runs(page, data):
     if page.name == "training.md":
         assert names["summary"]["steps"] == 6
         assert (data / "runs" / "tiny" / "best" / "model.safetensors").is_file()
+    if page.name == "README.md":
+        assert names["scores"].shape == (1, 2)
     if page.name == "extract.md":
-        assert names["store"].features.shape == (1, 36, 1792)
+        assert names["store"].features.shape == (1, 37, 1792)
         assert (names["mine"].extracted, names["mine"].without_boxes) == (1, ())
 
 
@@ -143,8 +145,8 @@ def test_every_source_of_regions_has_a_command_that_works(data):
         store = RegionStore(words[2])
         regions[words[2]] = (store.head.regions, store.head.made_by["regions"])
     wanted = {
+        "REGIONS/": (37, "objects"),
         "REGIONS-OBJECTS/": (36, "objects"),
-        "REGIONS-WHOLE/": (37, "objects"),
         "REGIONS-GRID/": (49, "grid"),
         "REGIONS-SEARCH/": (36, "selective-search"),
         "REGIONS-COCO/": (1, "given boxes"),
@@ -179,6 +181,7 @@ def test_the_search_page_is_a_session_that_works(data, capsys):
 
 def test_the_pages_show_code_at_all():
     assert {page.name for page in coded()} == {
+        "README.md",
         "data.md",
         "evaluation.md",
         "explain.md",
