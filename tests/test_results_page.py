@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from crossgaze.config import load_recipe, to_dict
 from crossgaze.evaluation.recall import FIGURES
+from crossgaze.training.config import TrainConfig
 
 ROOT = Path(__file__).parents[1]
 claims = pytest.importorskip("claims", reason="tools/ is not in a source archive")
@@ -50,6 +52,16 @@ def make(root, *words):
         patch.setattr(sys, "argv", ["results_page.py", "--root", str(root), *words])
         results_page.main()
     return (root / "docs" / "results.md").read_text("utf-8")
+
+
+def test_a_result_of_other_settings_than_its_rows_is_refused(root):
+    recipe = ROOT / "recipes" / "flickr8k" / "scan-ccr.yaml"
+    config = to_dict(load_recipe(TrainConfig, recipe, ["seed=2", "data.regions=elsewhere"]))
+    add(root, "scan-ccr", config=config)
+    make(root)  # where its data lay, and its seed, are no matter
+    add(root, "scan-ccr", config=config | {"constraints": {"ccr": 0.7}})
+    with pytest.raises(SystemExit, match=r"scan-ccr-0.json: .*constraints.ccr is 0.7, not"):
+        make(root)
 
 
 def section(page, title):
@@ -203,7 +215,7 @@ def test_an_ensemble_is_compared_with_its_members_of_the_same_seed(root):
 
 def test_rows_that_share_a_run_are_counted_once(root):
     add(root, "scan-t-i-avg", seconds=3600)
-    add(root, "regions-whole", seconds=3600)
+    add(root, "scan-t-i-avg-on-coco", seconds=3600)
     add(root, "regions-grid", seconds=1800)
     assert f"3 of {wanted()} results are in; training them took 1.5 hours" in make(root)
 

@@ -61,6 +61,8 @@ CLAIMS = (
         "vse",
         paper=("SCAN", 3, "Sum-Max t-i", "VSE++ (fixed ResNet, 1 crop)"),
     ),
+    Claim("attention beats one vector", "scan-t-i-avg", "vse"),
+    Claim("attention beats one vector that saw the whole image, too", "scan-t-i-avg", "vse-whole"),
     Claim(
         "hard negatives help",
         "scan-t-i-avg",
@@ -83,6 +85,7 @@ CLAIMS = (
     Claim("cross-attention helps", "mmca", "mmca-self"),
     *constraints("SCAN", "scan-t-i-avg"),
     *constraints("BFAN", "bfan"),
+    Claim("words of their own help (no paper's)", "vse-whole", "vse-whole-minilm"),
 )
 
 

@@ -4,18 +4,21 @@ import json
 import math
 import statistics
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
+from crossgaze.config import build, load_recipe, to_dict
 from crossgaze.evaluation.bootstrap import BootstrapConfig
 from crossgaze.evaluation.phrase_sums import PhraseSums
 from crossgaze.evaluation.recall import Retrieval
 from crossgaze.evaluation.runs import drawn_retrieval, mean_of_runs
+from crossgaze.training.config import TrainConfig, differences
 from experiments import ROWS
 
+ROOT = Path(__file__).parents[1]
 CONFIG = BootstrapConfig()
 NOT_RUN = "not run yet"
 
@@ -63,8 +66,34 @@ def read_results(folder):
         found = json.loads(path.read_text("utf-8"))
         if "ranks" not in found:
             sys.exit(f"{path}: has no ranks; python tools/experiments.py --again {name}")
+        if other := other_settings(name, found["training"]):
+            sys.exit(
+                f"{path}: was trained by other settings than its row: {', '.join(other)}; delete "
+                f"it, or python tools/experiments.py --again {name}"
+            )
         results[name][seed] = Result(path, found)
     return results
+
+
+def other_settings(name, training):
+    """Return what a run's settings differ in from its row's; where its data lie is no matter.
+
+    Args:
+        name: the row.
+        training: the run's summary; none where members are averaged, which have results too.
+    """
+    row = ROWS[name]
+    if not training or "config" not in training:
+        return []
+    recipe = ROOT / "recipes" / "flickr8k" / f"{row.recipe}.yaml"
+    nowhere = {"captions": "x", "regions": "x", "kept_words": None, "in_memory": False}
+    given = training["config"] | {"data": training["config"]["data"] | nowhere}
+    wanted = to_dict(load_recipe(TrainConfig, recipe, row.settings))
+    wanted |= {"data": wanted["data"] | nowhere, "seed": given["seed"]}
+    # Keys that either leaves out have their defaults.
+    first, second = (build(TrainConfig, tree) for tree in (given, wanted))
+    first, second = (replace(one, model=to_dict(one.model_config(1))) for one in (first, second))
+    return differences(first, second)
 
 
 def mean_drawn(runs, figure):
