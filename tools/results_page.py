@@ -45,7 +45,8 @@ SHORT = (
 CURVES = {
     "scan": (
         "From one vector to attention",
-        "vse vse-whole vse-whole-minilm vse-whole-gru sum-max-t-i scan-t-i-avg scan-i-t-avg scan-i-t-lse scan-all-negatives",
+        "vse vse-whole vse-whole-minilm vse-whole-gru sum-max-t-i scan-t-i-avg scan-i-t-avg "
+        "scan-i-t-lse scan-all-negatives",
     ),
     "constraints": (
         "CCR and CCS",
@@ -288,12 +289,12 @@ TEXT = """\
 
 Measured here: [questions](#questions) on two sets of their own, all else on Flickr8k's 1,000 test
 images with five sentences each (dev where it says so), by models trained on its training images
-with regions of our own. Words are those of a frozen MiniLM, each with a small vector of its own that
-is learned, in every row that does not say otherwise: 6,000 photographs are few to learn a language
-from, and rows compare only where all read alike. Alone, MiniLM's last layer has read the whole
-sentence into every word, and which word it was is hard to see. The papers' numbers are on other data with other features;
-[`crossgaze evaluate`](evaluation.md) sets them beside ours. Settings and the epoch were chosen on
-dev.
+with regions of our own. Words are those of a frozen MiniLM, each with a small vector of its own
+that is learned, in every row that does not say otherwise: 6,000 photographs are few to learn a
+language from, and rows compare only where all read alike. Alone, MiniLM's last layer has read the
+whole sentence into every word, and which word it was is hard to see. The papers' numbers are on
+other data with other features; [`crossgaze evaluate`](evaluation.md) sets them beside ours.
+Settings and the epoch were chosen on dev.
 
 {done} of {wanted} results are in; training them took {hours} hours.
 
