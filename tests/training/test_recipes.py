@@ -70,8 +70,17 @@ def kind(path):
     )
 
 
-# One of each kind is trained, the others differ from it in numbers alone.
+# The others differ from one of these in numbers alone: `make test-slow` trains them, too.
 KINDS = {kind(path): path for path in reversed(RECIPES)}
+
+
+def every():
+    """Return all recipes, those that another stands for being slow."""
+    first = set(KINDS.values())
+    return [
+        pytest.param(path, id=name(path), marks=() if path in first else pytest.mark.slow)
+        for path in RECIPES
+    ]
 
 
 def test_recipes_of_one_kind_are_one_another_but_for_numbers():
@@ -95,7 +104,7 @@ def world(tmp_path_factory):
     return *paths, folder / "bert"
 
 
-@pytest.mark.parametrize("path", sorted(KINDS.values()), ids=name)
+@pytest.mark.parametrize("path", every())
 def test_a_recipe_trains_two_steps(path, world, tmp_path):
     captions, regions, bert = world
     tree = shrunk(yaml.safe_load(path.read_text()))
