@@ -20,14 +20,12 @@ RECIPES = sorted(path for folder in FOLDERS for path in (ROOT / "recipes" / fold
 PAGE = (ROOT / "docs" / "recipes.md").read_text("utf-8")
 ROW = re.compile(r"^#   (DAN|SCAN|VSRN|MMCA|CCR/CCS) table (\d), (1K|5 x 1K|5K): (.+)$", re.M)
 
-# What the trainer cannot do yet: it trains no CNN, and reads regions in one order.
+# What the trainer does not do: it trains no CNN.
 WITHOUT = {
     ("SCAN", 1, "1K", "VSE++ (ResNet)"),
     ("SCAN", 2, "5 x 1K", "VSE++ (ResNet)"),
     ("SCAN", 2, "5K", "VSE++ (ResNet)"),
     ("VSRN", 3, "1K", "VSE++"),
-    ("VSRN", 5, "5 x 1K", "VSRN-Random"),
-    ("VSRN", 5, "5 x 1K", "VSRN-BboxSize"),
 }
 
 

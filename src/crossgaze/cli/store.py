@@ -1,4 +1,4 @@
-"""Look at, verify, import and merge region stores.
+"""Look at, verify, import, merge and sort region stores.
 
 Examples:
   crossgaze store info regions/
@@ -6,6 +6,7 @@ Examples:
   crossgaze store merge part-1/ part-2/ whole/
   crossgaze store import f30k_precomp/ f30k-test/ --split test
   crossgaze store import trainval_36.tsv coco/
+  crossgaze store sort coco/ coco-by-area/ --by area
 """
 
 from __future__ import annotations
@@ -40,7 +41,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     bring.add_argument("--split", metavar="NAME", help="the split of a *_precomp folder")
     bring.add_argument("--regions", metavar="K", type=int, help="regions kept an image (tsv, npz)")
     bring.add_argument("--dtype", choices=["float16", "float32"], help="convert to this")
-    for action in (info, verify, merge, bring):
+    sort = actions.add_parser("sort", help="each image's regions in another order")
+    sort.add_argument("store", metavar="STORE")
+    sort.add_argument("out", metavar="OUT")
+    sort.add_argument(
+        "--by",
+        required=True,
+        choices=["area", "confidence", "random"],
+        help="the largest box first, the surest first, or at random",
+    )
+    sort.add_argument("--seed", type=int, default=0, help="of a random order (default 0)")
+    for action in (info, verify, merge, bring, sort):
         add_json(action)
 
 
@@ -123,6 +134,15 @@ def _import(args: argparse.Namespace) -> int:
     return 0
 
 
+def _sort(args: argparse.Namespace) -> int:
+    from crossgaze.data.regions.sort import sort_regions
+    from crossgaze.progress import progress_bar
+
+    with progress_bar("Sorting") as step:
+        made = sort_regions(args.store, args.out, args.by, seed=args.seed, on_progress=step)
+    return _show(made.describe(), args.json)
+
+
 def _show(described: dict[str, object], as_json: bool) -> int:
     if as_json:
         print_json(described)
@@ -139,4 +159,10 @@ def _text(value: object) -> object:
     return ", ".join(map(str, value)) or "-" if isinstance(value, list) else value
 
 
-ACTIONS = {"info": _info, "verify": _verify, "merge": _merge, "import": _import}
+ACTIONS = {
+    "info": _info,
+    "verify": _verify,
+    "merge": _merge,
+    "import": _import,
+    "sort": _sort,
+}
