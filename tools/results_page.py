@@ -313,8 +313,8 @@ regions do not gain by what they miss.
 {regions}
 
 Objects with the whole image are best on both, and the default of `crossgaze extract`. Where words
-look they are far ahead of the grid, whose cells fit hardly any box, so that `pointing` is the better
-figure there; in rsum they are ahead by an interval that just holds 0. These three rows had words of
+look they are far ahead of the grid, whose cells fit hardly any box, so that `pointing` tells more
+there; in rsum they are ahead by an interval that just holds 0. These three rows had words of
 MiniLM alone; all other rows were given vectors of their own after.
 
 ## Retrieval
