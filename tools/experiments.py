@@ -193,7 +193,7 @@ def run(name, seed):
     out = f"{run_of(name, seed)}-{row.tested}-{row.split}.json"
     models = [run_of(one, seed) / "best" for one in row.members or (name,)]
     words = ["evaluate", str(models[0]), DATA[row.tested], "--store", regions_of(row, row.tested)]
-    words += ["--split", row.split, "--out", out]
+    words += ["--split", row.split, "--out", out, "--kept-words", KEPT]
     for other in models[1:]:
         words += ["--ensemble", str(other)]
     if row.attention and row.tested == "flickr8k":

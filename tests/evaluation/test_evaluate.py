@@ -16,6 +16,8 @@ from crossgaze.evaluation.evaluate import EvaluateConfig, evaluate
 from crossgaze.evaluation.recall import ranks_of
 from crossgaze.evaluation.sources import open_regions
 from crossgaze.models.ensemble import Ensemble
+from crossgaze.models.text import TextConfig
+from model_parts import count_calls, save_bert
 
 
 @pytest.fixture
@@ -49,6 +51,19 @@ def test_figures_are_those_of_pairs_scored_one_by_one(world, kind):
     assert figures == pytest.approx(wanted)
     for figure in found.protocols[0].figures.values():
         assert figure.low <= figure.high
+
+
+def test_what_a_bert_read_is_kept_for_the_next_time(world, tmp_path):
+    captioned, regions = world
+    save_bert(tmp_path / "bert")
+    text = TextConfig(kind="bert", bert=str(tmp_path / "bert"))
+    models = [parts.model(text=text) for _ in range(2)]
+    reads = [count_calls(model.text) for model in models]
+    config = replace(QUICK, kept_words=tmp_path / "words")
+    first, second = (evaluate(model, captioned, regions, config) for model in models)
+    assert sum(reads[0]) > 0
+    assert reads[1] == []
+    assert first.protocols[0].figures == second.protocols[0].figures
 
 
 def test_an_ensemble_averages_scores(world):

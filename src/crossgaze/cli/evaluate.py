@@ -81,6 +81,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--batch", metavar="N", type=int, default=128, help="images a batch")
     add_question_arguments(parser)
     parser.add_argument("--device", metavar="NAME", help="cpu, cuda, cuda:1 (default: auto)")
+    parser.add_argument(
+        "--kept-words",
+        metavar="FOLDER",
+        type=Path,
+        help="where a frozen BERT's output for the captions is kept for the next time",
+    )
     add_json(parser)
 
 
@@ -181,7 +187,8 @@ def _config(args: argparse.Namespace) -> EvaluateConfig:
     except ValueError:
         raise InputError(f"folds: got {args.folds!r}, wanted numbers such as 1 or 1,5") from None
     bootstrap = BootstrapConfig(resamples=args.resamples, seed=args.seed)
-    return EvaluateConfig(folds=folds, top=args.top, batch=args.batch, bootstrap=bootstrap)
+    kept = args.kept_words
+    return EvaluateConfig(folds, args.top, args.batch, bootstrap=bootstrap, kept_words=kept)
 
 
 def _require_out(out: str | None) -> Path | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,8 @@ class EvaluateConfig:
         budget: bytes of working memory.
         bootstrap: how intervals are made.
         attention: what counts as attended and relevant.
+        kept_words: folder where what a frozen BERT gives for the captions is kept for other
+            evaluations, as `data.kept_words` of a recipe.
     """
 
     folds: tuple[int, ...] = (1,)
@@ -51,6 +54,7 @@ class EvaluateConfig:
     budget: int = GIGABYTE
     bootstrap: BootstrapConfig = field(default_factory=BootstrapConfig)
     attention: AttentionConfig = field(default_factory=AttentionConfig)
+    kept_words: Path | None = None
 
     def __post_init__(self) -> None:
         if not self.folds or len(set(self.folds)) < len(self.folds) or min(self.folds) < 1:
@@ -151,6 +155,10 @@ def evaluate(
     for folds in config.folds:
         fold_rows(len(captioned), folds)
     unknown = check_captions(matchers, captioned)
+    if config.kept_words is not None:
+        for model in matchers:
+            rows = [model.text.tokenize(caption) for caption in captioned.captions]
+            model.text.remember(rows, config.kept_words)
     attention, notes = [], []
     if entities is not None:  # first, because it is quick and may refuse
         for model in matchers:
