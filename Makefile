@@ -40,10 +40,10 @@ test: $(VENV)/.dev ## run the tests (minutes)
 test-slow: $(VENV)/.dev ## run the slow tests as well
 	@$(BIN)/python -m pytest -m "slow or not slow" $(ARGS)
 
-# A quarter of an hour or more on an idle machine; RUNS may name some of the tests.
+# About an hour on an idle machine; RUNS may name some of the tests.
 RUNS ?= tests/fuzz tests/reliability tests/search/test_durability.py tests/data/regions/test_store.py
 reliability: $(VENV)/.dev ## repeat the bad days often, count, and write docs/reliability.md
-	@CROSSGAZE_COUNTS=results/reliability.json OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow $(RUNS)
+	@CROSSGAZE_COUNTS=results/reliability.json OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist load -m slow $(RUNS)
 	@$(BIN)/python tools/reliability_page.py
 
 coverage: $(VENV)/.dev ## run the tests, say which lines none of them ran, want 90 % of data/ and vision/
