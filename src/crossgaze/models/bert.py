@@ -14,7 +14,7 @@ a frozen BERT has no other way to adapt, and MMCA stacks E with regions of the s
 
 With `own_words`, a word piece also has a vector of its own that is learned, e_k = W BERT_k + P w_k.
 A BERT's last layer has read the whole sentence into every piece, a sentence-BERT's like MiniLM's
-most of all, and what the word itself was is hard to get back from it. All w_k begin at 0, so that a
+most of all; what the word itself was may be hard to get back from it. All w_k begin at 0, so that a
 piece that training never showed adds nothing.
 
 A frozen BERT is a fixed function, so it is run once for each caption and its output is kept, in
