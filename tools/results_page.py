@@ -294,8 +294,9 @@ that is learned, in every row that does not say otherwise: 6,000 photographs are
 language from, and rows compare only where all read alike. (MiniLM's last layer has read the whole
 sentence into every word; that the word itself is then hard to see is our guess, what such vectors
 bring is measured.) Rows were run once before by recipes without them, and test was looked at then,
-too; what changed was chosen on dev. The papers' numbers are on other data with other features; [`crossgaze evaluate`](evaluation.md) sets them beside ours.
-Settings and the epoch were chosen on dev.
+too; what changed was chosen on dev. The papers' numbers are on other data with other features;
+[`crossgaze evaluate`](evaluation.md) sets them beside ours. Settings and the epoch were chosen on
+dev.
 
 {done} of {wanted} results are in; training them took {hours} hours.
 
