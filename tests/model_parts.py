@@ -3,6 +3,9 @@
 import pytest
 import torch
 
+from crossgaze.models.text import TextConfig
+from crossgaze.models.vse import Vse, VseConfig
+
 
 def draw(*shape, seed=0):
     """Return random numbers in float64."""
@@ -33,6 +36,15 @@ def save_bert(path, pieces=("a", "dog", "##s", "red", "zebra", "cat")):
     transformers.BertModel(config, add_pooling_layer=False).save_pretrained(path)
     (path / "vocab.txt").write_text("\n".join(words))
     (path / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer"}')
+
+
+def bert_vse(folder, width=6):
+    """Return a VSE++ that reads by a small BERT, which lies in `folder`."""
+    folder.mkdir()
+    save_bert(folder)
+    torch.manual_seed(0)
+    text = TextConfig(kind="bert", bert=str(folder))
+    return Vse(VseConfig(region_width=width, size=4, text=text), None)
 
 
 def ready(texts, encoder):

@@ -1,23 +1,16 @@
 """The words of training captions, kept beside a model that reads by a BERT."""
 
 import pytest
-import torch
 
 from crossgaze.errors import InputError
 from crossgaze.models.pretrained import load
 from crossgaze.models.seen_words import FILE, words_of
-from crossgaze.models.text import TextConfig
-from crossgaze.models.vse import Vse, VseConfig
-from model_parts import save_bert
+from model_parts import bert_vse
 
 
 @pytest.fixture
 def model(tmp_path):
-    (tmp_path / "bert").mkdir()
-    save_bert(tmp_path / "bert")
-    torch.manual_seed(0)
-    text = TextConfig(kind="bert", bert=str(tmp_path / "bert"))
-    return Vse(VseConfig(region_width=6, size=4, text=text), None)
+    return bert_vse(tmp_path / "bert")
 
 
 def test_words_are_kept_beside_the_model_and_read_again(model, tmp_path):

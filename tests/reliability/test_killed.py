@@ -37,7 +37,7 @@ def sound_so_far(folder, known):
 
 
 def survives(request, kills, work, source, folder):
-    """Kill what makes a store of `source`; in the end it is the store that nobody disturbed."""
+    """Kill what makes a store of `source`; return it and the store that nobody disturbed, equal."""
     seconds, known = calm(work, source, folder / "calm"), []
 
     def again():
@@ -55,8 +55,10 @@ def survives(request, kills, work, source, folder):
         again=again,
     )
     calm(work, source, folder / "out")
-    same(RegionStore(folder / "out"), RegionStore(folder / "calm"))
+    stores = RegionStore(folder / "out"), RegionStore(folder / "calm")
+    same(*stores)
     record(request, kills=kills)
+    return stores
 
 
 def same(one, other):
@@ -72,14 +74,17 @@ def test_extract_goes_on_to_the_same_store(request, tmp_path, kills):
     for number in range(40):
         pixels = rng.integers(0, 256, (32, 32, 3), np.uint8)
         Image.fromarray(pixels).save(tmp_path / "photos" / f"{number:02}.png")
-    survives(request, kills, killing_work.extract, tmp_path / "photos", tmp_path)
+    store, calm_one = survives(request, kills, killing_work.extract, tmp_path / "photos", tmp_path)
+    assert len(store) == len(calm_one) == 40
 
 
 @often
 def test_import_of_features_goes_on_to_the_same_store(request, tmp_path, kills):
     lines = [feature_files.tsv_line(f"{n}", *feature_files.random_image(3, 64)) for n in range(60)]
     (tmp_path / "train.tsv").write_text("".join(lines))
-    survives(request, kills, killing_work.bring_features, tmp_path / "train.tsv", tmp_path)
+    features = tmp_path / "train.tsv"
+    store, calm_one = survives(request, kills, killing_work.bring_features, features, tmp_path)
+    assert len(store) == len(calm_one) == 60
 
 
 @often

@@ -1,7 +1,6 @@
 """The models of an index: which ones they are, and how much they keep of what they read."""
 
 import pytest
-import torch
 
 import asking_parts
 import search_parts
@@ -9,11 +8,10 @@ from crossgaze.errors import InputError
 from crossgaze.models.pretrained import load
 from crossgaze.models.rdan import RDan
 from crossgaze.models.text import TextConfig
-from crossgaze.models.vse import Vse, VseConfig
 from crossgaze.search import models
 from crossgaze.search.index import Index
 from crossgaze.search.models import REMEMBERED, load_model, unknown_words
-from model_parts import save_bert
+from model_parts import bert_vse, save_bert
 
 pytest.importorskip("transformers", reason="needs crossgaze[bert]")
 
@@ -21,12 +19,7 @@ pytest.importorskip("transformers", reason="needs crossgaze[bert]")
 @pytest.fixture
 def saved(tmp_path):
     """A model that reads by a small BERT, in a folder; the BERT lies beside it."""
-    (tmp_path / "bert").mkdir()
-    save_bert(tmp_path / "bert")
-    torch.manual_seed(0)
-    text = TextConfig(kind="bert", bert=str(tmp_path / "bert"))
-    model = Vse(VseConfig(region_width=search_parts.WIDTH, size=4, text=text), None)
-    model.save_pretrained(tmp_path / "model")
+    bert_vse(tmp_path / "bert", search_parts.WIDTH).save_pretrained(tmp_path / "model")
     return tmp_path / "model"
 
 

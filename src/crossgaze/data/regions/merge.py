@@ -65,15 +65,7 @@ def merge_stores(
             places[name] = (number, row)
     names = sorted(places)
     fields = [field.name for field in first.head.fields]
-    with RegionWriter(
-        out,
-        first.head.regions,
-        first.head.width,
-        dtype=str(first.features.dtype),
-        fields=[name for name in fields if name != "features"],
-        labels=first.head.labels,
-        made_by=first.head.made_by,
-    ) as writer:
+    with RegionWriter.like(out, first) as writer:
         if writer.ids != set(names[: len(writer)]):
             raise InputError(f"{out}: was made of other stores, wanted a new folder")
         for start in range(len(writer), len(names), BATCH):

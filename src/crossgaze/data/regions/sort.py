@@ -50,15 +50,7 @@ def sort_regions(
         raise InputError(f"{store.folder}: has no {needed}, wanted them to sort by {by}")
     fields = [field.name for field in store.head.fields]
     order = {"sorted by": by} | ({"seed": seed} if by == "random" else {})
-    with RegionWriter(
-        out,
-        store.head.regions,
-        store.head.width,
-        dtype=str(store.features.dtype),
-        fields=[name for name in fields if name != "features"],
-        labels=store.head.labels,
-        made_by={**store.head.made_by, **order},
-    ) as writer:
+    with RegionWriter.like(out, store, {**store.head.made_by, **order}) as writer:
         if writer.ids != set(store.ids[: len(writer)]):
             raise InputError(f"{out}: was made of another store, wanted a new folder")
         for start in range(len(writer), len(store), BATCH):

@@ -21,6 +21,7 @@ from crossgaze.data.regions.store import (
     Commit,
     Field,
     Head,
+    RegionStore,
     read_head,
     read_log,
     read_state,
@@ -165,6 +166,28 @@ class RegionWriter:
 
     def __contains__(self, image: object) -> bool:
         return image in self._ids
+
+    @classmethod
+    def like(
+        cls, folder: str | Path, store: RegionStore, made_by: Mapping[str, Any] | None = None
+    ) -> Self:
+        """Open a store of the same regions, fields and labels as another; made the same way, too.
+
+        Args:
+            folder: of the new store, or of one to go on with.
+            store: the other.
+            made_by: how the new one was made, if otherwise.
+        """
+        head = store.head
+        return cls(
+            folder,
+            head.regions,
+            head.width,
+            dtype=str(store.features.dtype),
+            fields=[field.name for field in head.fields if field.name != "features"],
+            labels=head.labels,
+            made_by=head.made_by if made_by is None else made_by,
+        )
 
     def __enter__(self) -> Self:
         return self
