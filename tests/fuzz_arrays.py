@@ -1,6 +1,5 @@
 """Readers of features, weights, runs, indexes and photographs, with a small good source of each."""
 
-import argparse
 import contextlib
 import json
 import shutil
@@ -10,8 +9,11 @@ import numpy as np
 import torch
 from PIL import Image
 
+import asking_parts
+import checkpoint_files
 import crossgaze
 import feature_files
+import model_parts
 import search_parts
 import training_parts
 from crossgaze.config import load_recipe
@@ -24,12 +26,17 @@ from crossgaze.evaluation.report import read_ranks
 from crossgaze.explain.queries import read_queries
 from crossgaze.models.checkpoints import import_checkpoint
 from crossgaze.models.ensemble import Ensemble
+from crossgaze.models.finding import ZOO
+from crossgaze.models.pretrained import load_answerer
+from crossgaze.models.text import TextConfig
+from crossgaze.models.vse import Vse, VseConfig
 from crossgaze.models.vsrn_captioner import Captioner, CaptionerConfig
 from crossgaze.search.head import read_head
 from crossgaze.search.index import Index
 from crossgaze.training.config import TrainConfig
 from crossgaze.training.trainer import train
 from crossgaze.vision.backbones.base import read_weights
+from crossgaze.vision.objects.detector import load_detector
 from crossgaze.vision.photos import read_photo
 from crossgaze.vision.sources.box_files import read_box_file
 from fuzz_parts import Reader
@@ -115,48 +122,22 @@ def _train_recipe(source, target):
     load_recipe(TrainConfig, source / "recipe.yaml")
 
 
-def _gru(width, size, words, reverse):
-    gru = torch.nn.GRU(width, size, bidirectional=reverse)
-    state = {f"rnn.{key}": value.detach() for key, value in gru.state_dict().items()}
-    return {"embed.weight": torch.ones(words, width)} | state
+def checkpoint(folder, family):
+    """Write what the papers' public code saves, and for SCAN its words, too."""
+    torch.manual_seed(0)
+    both_ways = family in ("scan", "bfan")
+    states = checkpoint_files.plain_states(bi=both_ways)
+    if family == "vsrn":
+        states[0] = checkpoint_files.vsrn_state(f30k=False)
+    opt = checkpoint_files.options(bi_gru=both_ways, data_name="coco_precomp")
+    checkpoint_files.save(folder / "model_best.pth.tar", states, opt)
+    if family == "scan":
+        checkpoint_files.VOCAB.save(folder / "vocab.json")
 
 
-def checkpoint(folder):
-    opt = {
-        "img_dim": 6, "embed_size": 5, "word_dim": 4, "num_layers": 1, "bi_gru": True,
-        "no_imgnorm": False, "no_txtnorm": False, "cross_attn": "t2i", "agg_func": "Mean",
-        "lambda_lse": 6.0, "lambda_softmax": 9.0, "raw_feature_norm": "clipped_l2norm",
-    }  # fmt: skip
-    image = {"fc.weight": torch.ones(5, 6), "fc.bias": torch.ones(5)}
-    states = [image, _gru(4, 5, len(search_parts.WORDS), True)]
-    raw = {"epoch": 3, "model": states, "best_rsum": 1.5, "opt": argparse.Namespace(**opt)}
-    torch.save(raw, folder / "model_best.pth.tar")
-    search_parts.WORDS.save(folder / "vocab.json")
-
-
-def checkpoint_vsrn(folder):
-    opt = {"img_dim": 6, "embed_size": 4, "word_dim": 4, "data_name": "coco_precomp"}
-    image = {"fc.weight": torch.ones(4, 6), "fc.bias": torch.ones(4)}
-    image |= {
-        f"img_rnn.{key}": value.detach() for key, value in torch.nn.GRU(4, 4).state_dict().items()
-    }
-    for layer in range(1, 5):
-        for part in ("g", "theta", "phi", "W.0"):
-            image[f"Rs_GCN_{layer}.{part}.weight"] = torch.ones(4, 4, 1)
-            image[f"Rs_GCN_{layer}.{part}.bias"] = torch.ones(4)
-        for part in ("weight", "bias", "running_mean", "running_var"):
-            image[f"Rs_GCN_{layer}.W.1.{part}"] = torch.ones(4)
-    raw = {"epoch": 1, "model": [image, _gru(4, 4, 9, False)], "opt": argparse.Namespace(**opt)}
-    torch.save(raw, folder / "model_best.pth.tar")
-
-
-def _checkpoint(source, target):
-    model = import_checkpoint(source / "model_best.pth.tar", "scan", source / "vocab.json")
-    model.save_pretrained(target / "model")
-
-
-def _checkpoint_vsrn(source, target):
-    model = import_checkpoint(source / "model_best.pth.tar", "vsrn")
+def _checkpoint(source, target, family):
+    words = source / "vocab.json" if family == "scan" else None
+    model = import_checkpoint(source / "model_best.pth.tar", family, words)
     model.save_pretrained(target / "model")
 
 
@@ -181,6 +162,33 @@ def captioner(folder):
 
 def _captioner(source, target):
     Captioner.load(source)
+
+
+def answerer(folder):
+    asking_parts.answerer(width=6, origin=False).save_pretrained(folder)
+
+
+def _answerer(source, target):
+    model = load_answerer(source)
+    model.answer(torch.ones(1, 3, model.config.region_width), asking_parts.QUESTIONS[:1])
+
+
+def bert(folder):
+    model_parts.save_bert(folder / "bert")
+
+
+def _bert(source, target):
+    text = TextConfig(kind="bert", bert=str(source / "bert"))
+    Vse(VseConfig(region_width=6, size=4, text=text), None).encode_texts(["a red dog"])
+
+
+def region_model(folder):
+    for name in ("config.json", "weights.safetensors"):
+        shutil.copy(ZOO / "objects" / name, folder)
+
+
+def _region_model(source, target):
+    load_detector(source)
 
 
 def weights(folder):
@@ -285,12 +293,22 @@ READERS = (
     Reader("features: .npz", npz, _import_npz, 0.2),
     Reader("boxes: COCO's JSON", boxes_json, _boxes),
     Reader("recipe: training", train_recipe, _train_recipe),
-    Reader("checkpoint: SCAN", checkpoint, _checkpoint, 0.2),
-    Reader("checkpoint: VSRN", checkpoint_vsrn, _checkpoint_vsrn, 0.2),
+    *(
+        Reader(
+            f"checkpoint: {family}",
+            partial(checkpoint, family=family),
+            partial(_checkpoint, family=family),
+            0.1,
+        )
+        for family in ("scan", "bfan", "vsrn", "vse++")
+    ),
     Reader("weights: PyTorch", weights, _weights),
     Reader("model folder", model_folder, _model, 0.2),
     Reader("model folder: ensemble", ensemble, _model, 0.2),
     Reader("model folder: caption generator", captioner, _captioner, 0.2),
+    Reader("model folder: r-DAN", answerer, _answerer, 0.1),
+    Reader("model folder: regions", region_model, _region_model, 0.02),
+    Reader("model folder: BERT", bert, _bert, 0.05, malice=False),
     Reader("training run", run, _run, 0.02, malice=False),
     Reader("result of an evaluation", result, _result),
     Reader("index: head", index_head, _index_head),
