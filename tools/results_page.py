@@ -16,11 +16,11 @@ from pathlib import Path
 
 from PIL import Image
 
-from benchmark_table import fill
 from claims import claims_table
 from crossgaze.evaluation.recall import RECALLS
 from crossgaze.evaluation.tables import Table
 from experiments import RESULTS, ROWS, run_of
+from pages import fill
 from question_experiments import RESULTS as ANSWERS
 from question_page import questions_section
 from result_files import (
@@ -400,7 +400,7 @@ def main():
     pages = {path: text}
     if (args.root / README).is_file():
         front = args.root / README
-        pages[front] = fill(front, BEGIN, END, short_table(results).markdown())
+        pages[front] = fill(front.read_text("utf-8"), BEGIN, END, short_table(results).markdown())
     old = [
         one
         for one, wanted in pages.items()
