@@ -5,9 +5,12 @@ import re
 import numpy as np
 import pytest
 
+import model_parts
 from crossgaze import memory
 from crossgaze.data.regions.writer import RegionWriter
 from crossgaze.errors import InputError
+from crossgaze.models.bert import BertText
+from crossgaze.models.text import TextConfig
 
 
 def machine(monkeypatch, tmp_path, free_kilobytes, group=None):
@@ -51,3 +54,24 @@ def test_features_that_would_not_fit_are_refused_with_the_number_that_would(monk
     with pytest.raises(InputError, match="would fit"):
         ImageRegions([store], [store.ids[: fit + 1]], in_memory=True)
     assert len(ImageRegions([store], [store.ids])) == 100  # mapped, they need none
+
+
+def test_captions_of_a_frozen_bert_that_would_not_fit_are_refused_before_it_reads_any(
+    monkeypatch, tmp_path
+):
+    (tmp_path / "bert").mkdir()
+    model_parts.save_bert(tmp_path / "bert")
+    text = BertText(4, TextConfig(kind="bert", bert=str(tmp_path / "bert")))
+    calls = model_parts.count_calls(text)
+    rows = [[2, 5 + one, 5 + other, 3] for one in range(6) for other in range(5)]  # 4 pieces each
+    machine(monkeypatch, tmp_path, 2)  # 2,048 bytes; a caption has 4 pieces of 8 numbers of 4 bytes
+    with pytest.raises(InputError, match=r"what a frozen BERT gives: 30 captions need 3,840") as e:
+        text.remember(rows)
+    assert calls == []
+    fit = int(re.search(r"([\d,]+) would fit", str(e.value))[1])
+    assert fit == 2048 * 9 // 10 // 128
+    text.remember(rows[:fit])
+    assert len(text.cache) == fit
+    text.remember(rows[:fit])  # what is kept already needs nothing more
+    with pytest.raises(InputError, match="would fit"):
+        text.remember(rows)

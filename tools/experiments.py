@@ -131,6 +131,8 @@ ROWS = {
     ),
     "both-scan": Row("SCAN t-i AVG", SCAN, learned=BOTH),
     "both-scan-on-coco": Row("SCAN t-i AVG", SCAN, learned=BOTH, tested="coco", run="both-scan"),
+    "both-bfan": Row("BFAN", "bfan", learned=BOTH),
+    "both-bfan-on-coco": Row("BFAN", "bfan", learned=BOTH, tested="coco", run="both-bfan"),
 }
 
 

@@ -179,12 +179,13 @@ DAYS = (
         ),
     ),
     Row(
-        "too little memory for scores, or for features held in memory",
+        "too little memory for scores, for features held in memory, or for what a frozen BERT gave",
         "refused before any is taken",
-        "how many bytes or images would fit; that number then does",
+        "how many bytes, images or captions would fit; that number then does",
         (
             "tests/scoring/test_every_pair.py::test_the_number_that_a_refusal_names_would_do",
             "tests/test_memory.py::test_features_that_would_not_fit_are_refused_with_the_number_that_would",
+            "tests/test_memory.py::test_captions_of_a_frozen_bert_that_would_not_fit_are_refused_before_it_reads_any",
             "tests/cli/test_failures.py::test_out_of_memory_says_what_needs_less",
         ),
     ),

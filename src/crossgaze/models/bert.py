@@ -39,6 +39,7 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from crossgaze.errors import InputError, MissingExtraError
+from crossgaze.memory import require_room
 from crossgaze.models.caption_cache import CaptionCache, cache_file, read_cache, write_cache
 from crossgaze.models.encoded import real
 from crossgaze.models.text import TextConfig, TextEncoder
@@ -140,11 +141,13 @@ class BertText(TextEncoder):
 
         A caption's features differ in their last bits with the captions that are run beside it;
         run here, always the same way, training repeats bit for bit also after it was stopped.
+        Captions that would not fit into memory are refused before BERT reads any.
         """
         if not self.frozen:
             return
-        self.cache.limit = max(self.cache.limit, len(self.cache) + len(rows))
         ordered = sorted({tuple(row) for row in rows}, key=lambda row: (len(row), row))
+        self._require_room([row for row in ordered if _key(row) not in self.cache])
+        self.cache.limit = max(self.cache.limit, len(self.cache) + len(rows))
         place = None if folder is None else cache_file(folder, self.bert, ordered)
         kept = None if place is None else read_cache(place, ordered, self.bert.config.hidden_size)
         if kept is not None:
@@ -157,6 +160,19 @@ class BertText(TextEncoder):
             self._kept(ids, torch.tensor([len(row) for row in block]))
         if place is not None:
             write_cache(place, [self.cache.get(_key(row)) for row in ordered])
+
+    def _require_room(self, rows: Sequence[Sequence[int]]) -> None:
+        if not rows:
+            return
+        pieces = sum(map(len, rows))
+        piece = self.bert.config.hidden_size * (self.cache_dtype or self.bert.dtype).itemsize
+        require_room(
+            "what a frozen BERT gives",
+            len(rows),
+            -(-pieces * piece // len(rows)),
+            "captions",
+            "take fewer captions, or a BERT with fewer numbers a word",
+        )
 
     def keep_few(self, sentences: int) -> None:
         """Keep the output of at most so many captions."""

@@ -35,6 +35,9 @@ class CaptionCache:
     def __len__(self) -> int:
         return len(self._parts)
 
+    def __contains__(self, key: object) -> bool:
+        return key in self._parts
+
     def __reduce__(self) -> tuple[object, ...]:
         return CaptionCache, (self.limit,)
 
