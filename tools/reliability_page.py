@@ -44,8 +44,9 @@ What is trusted and what is not, and how to report a hole, says `SECURITY.md` in
   a plug: SIGKILL loses what a process had not written, a power cut what the system had not.
 - **A clock that jumps inside LanceDB or Milvus.** crossgaze itself never asks for the time of day.
 - **Network file systems.** The locks are `flock`'s, which some of them only pretend to have.
-- **Memory that runs out in mid-work.** Scoring, features held in memory and what a frozen BERT keeps are refused
-  early with the number that would fit; elsewhere the line says which setting needs less.
+- **Memory that runs out in mid-work.** Scoring, features held in memory and what a frozen BERT
+  keeps are refused early with the number that would fit; elsewhere the line says which setting
+  needs less.
 """
 
 

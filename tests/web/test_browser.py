@@ -15,6 +15,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -22,6 +23,7 @@ import asking_parts
 from browser_parts import chromium, expect, needs_chromium, page_of
 from crossgaze.data.text.vocabulary import Vocabulary
 from crossgaze.demo import build_gallery
+from crossgaze.explain.maps import soft_map
 from crossgaze.models.scan import Scan, ScanConfig
 from crossgaze.models.text import TextConfig
 from crossgaze.models.vse import Vse, VseConfig
@@ -185,6 +187,21 @@ def test_hovering_a_word_lights_regions_and_hovering_a_region_lights_words(page)
     assert much == pytest.approx(shares, abs=1)
     page.mouse.move(5, 5)
     assert is_dark(page) == 0
+
+
+def test_a_map_on_the_page_is_that_of_the_figures(page):
+    rng = np.random.default_rng(0)
+    corners = np.sort(rng.random((12, 2, 2)), axis=1)  # (k, corner, axis)
+    boxes = corners.reshape(12, 4)
+    boxes[0], boxes[1] = [0, 0, 1, 1], [0.4, 0.4, 0.4005, 0.9]  # the whole, and a sliver
+    for weights in (rng.random(12), np.eye(12)[3], np.ones(12), np.zeros(12)):
+        shown = page.evaluate(
+            "async ([boxes, weights]) => Array.from("
+            "(await import('/static/veil.js')).softMap(boxes, weights, 48, 32))",
+            [boxes.tolist(), weights.tolist()],
+        )
+        drawn = soft_map(boxes, weights, 48, 32)
+        np.testing.assert_allclose(np.reshape(shown, (32, 48)), drawn, atol=1e-9)
 
 
 def test_best_sentences_become_words(page):

@@ -1,6 +1,7 @@
 // Where something looked: the photograph goes dark where it did not.
 
 const WIDTH = 144, DARK = 0.72;
+const EDGE = 0.1, BORDER = 1e-3, SMALLEST = 1e-12; // as in crossgaze/explain/maps.py
 
 /** Paint a veil over a photograph: clear where regions have much weight, soft at their edges.
  *
@@ -8,45 +9,64 @@ const WIDTH = 144, DARK = 0.72;
  */
 export function paint(canvas, boxes, weights, ratio) {
   const wide = WIDTH, high = Math.max(8, Math.round(WIDTH / ratio));
-  const light = new Float32Array(wide * high);
-  const most = Math.max(...weights, 1e-12);
-  boxes.forEach((box, n) => {
-    const share = weights[n] / most;
-    if (share < 0.02) return;
-    const x1 = Math.floor(box[0] * wide), x2 = Math.max(Math.ceil(box[2] * wide), x1 + 1);
-    const y1 = Math.floor(box[1] * high), y2 = Math.max(Math.ceil(box[3] * high), y1 + 1);
-    for (let y = y1; y < Math.min(y2, high); y++) {
-      for (let x = x1; x < Math.min(x2, wide); x++) {
-        // The strongest region decides, so that many weak ones do not outshine it.
-        light[y * wide + x] = Math.max(light[y * wide + x], share);
-      }
-    }
-  });
-  soften(light, wide, high, 2);
-  soften(light, wide, high, 2);
+  const light = softMap(boxes, weights, wide, high);
   canvas.width = wide;
   canvas.height = high;
   const context = canvas.getContext("2d");
   const pixels = context.createImageData(wide, high);
   light.forEach((value, n) => {
-    pixels.data[4 * n + 3] = Math.round(255 * DARK * (1 - Math.min(value, 1)));
+    pixels.data[4 * n + 3] = Math.round(255 * DARK * (1 - value));
   });
   context.putImageData(pixels, 0, 0);
 }
 
-/** Average over 2r + 1 pixels, along rows and then along columns. */
-function soften(light, wide, high, r) {
-  const pass = (length, lines, at) => {
-    const line = new Float32Array(length);
-    for (let l = 0; l < lines; l++) {
-      for (let i = 0; i < length; i++) line[i] = light[at(i, l)];
-      for (let i = 0; i < length; i++) {
-        let sum = 0;
-        for (let k = -r; k <= r; k++) sum += line[Math.min(Math.max(i + k, 0), length - 1)];
-        light[at(i, l)] = sum / (2 * r + 1);
+/** Return how much each pixel was looked at, row by row, from 0 to 1 where it was most.
+ *
+ * The map of crossgaze/explain/maps.py, which has the formula, by its rule "strongest".
+ */
+export function softMap(boxes, weights, wide, high) {
+  const top = Math.max(...weights, 0);
+  const heat = new Float64Array(wide * high);
+  if (top <= SMALLEST) return heat;
+  const votes = new Float64Array(wide * high), cover = new Float64Array(wide * high);
+  boxes.forEach(([x1, y1, x2, y2], n) => {
+    const weight = weights[n] / top;
+    const across = profile(x1, x2, wide), down = profile(y1, y2, high);
+    for (let y = 0; y < high; y++) {
+      if (down[y] === 0) continue;
+      for (let x = 0; x < wide; x++) {
+        const here = across[x] * down[y], at = y * wide + x;
+        cover[at] += here;
+        votes[at] += weight ** 2 * here;
+        heat[at] += weight ** 3 * here;
       }
     }
-  };
-  pass(wide, high, (x, y) => y * wide + x);
-  pass(high, wide, (y, x) => y * wide + x);
+  });
+  let most = 0;
+  for (let at = 0; at < heat.length; at++) {
+    const mean = votes[at] > SMALLEST ? heat[at] / votes[at] : 0;
+    heat[at] = Math.min(cover[at], 1) * mean;
+    most = Math.max(most, heat[at]);
+  }
+  return most > 0 ? heat.map((value) => value / most) : heat;
+}
+
+/** Return how much of an interval reaches each of the pixels of a side. */
+function profile(low, high, count) {
+  // An interval thinner than a pixel would fall between the centres and be lost.
+  const thin = 1 / count;
+  const middle = Math.min(Math.max((low + high) / 2, thin / 2), 1 - thin / 2);
+  const from = Math.min(low, middle - thin / 2), to = Math.max(high, middle + thin / 2);
+  const fade = Math.max(EDGE * (to - from), 1e-9);
+  return Float64Array.from({length: count}, (_, n) => {
+    const centre = (n + 0.5) / count;
+    const rise = from <= BORDER ? 1 : smooth(0.5 + (centre - from) / fade);
+    const fall = to >= 1 - BORDER ? 1 : smooth(0.5 + (to - centre) / fade);
+    return rise * fall;
+  });
+}
+
+function smooth(share) {
+  const t = Math.min(Math.max(share, 0), 1);
+  return t * t * (3 - 2 * t);
 }
