@@ -119,7 +119,7 @@ def test_the_card_has_what_was_measured(run, tmp_path):
     card = (tmp_path / "zoo" / "toy" / "README.md").read_text()
     assert "On 5,673 questions of daquar, test, before" in card
     assert "precision (`python x.py`):" in card
-    assert "| accuracy | 31.25 | 30 to 32.5 |" in card
+    assert "| right answers, % | 31.25 | 30 to 32.5 |" in card
     assert card.endswith("\n## Limits\n\nIt is a toy.\n")
     result.write_text("{}")
     with pytest.raises(InputError, match=r"r\.json: does not read as a result"):
@@ -143,8 +143,8 @@ def test_the_card_of_a_model_that_matches(tmp_path):
     ship_model.ship(tmp_path / "m", "scan-toy", tmp_path / "zoo", results=results)
     card = (tmp_path / "zoo" / "scan-toy" / "README.md").read_text()
     assert "On 1,000 images and 5,000 sentences of flickr8k, test, before" in card
-    assert card.count("| rsum | 306.2 | 294.4 to 318.4 |") == 2
-    assert card.count("| attention f1 | 0.2178 | 0.2 to 0.25 |") == 2
+    assert card.count("| sum of the six percentages | 306.2 | 294.4 to 318.4 |") == 2
+    assert card.count("| attention: F1 of the two | 0.2178 | 0.2 to 0.25 |") == 2
 
 
 def test_no_model_ships_without_a_word_on_its_data(run, tmp_path):

@@ -29,6 +29,22 @@ from crossgaze.torchfiles import save_tensors
 
 CARDS = Path(__file__).parent / "cards"
 ATTENTION = ("precision", "recall", "f1", "pointing")
+NAMES = {  # what a stranger calls them
+    **{f"i2t_r{k}": f"a sentence of the photograph among the first {k}, %" for k in (1, 5, 10)},
+    "i2t_median": "rank of the first right sentence, median",
+    **{f"t2i_r{k}": f"the sentence's photograph among the first {k}, %" for k in (1, 5, 10)},
+    "t2i_median": "rank of the right photograph, median",
+    "rsum": "sum of the six percentages",
+    "attention precision": "attention: share of the regions looked at that are the thing named",
+    "attention recall": "attention: share of the thing's regions that are looked at",
+    "attention f1": "attention: F1 of the two",
+    "attention pointing": "attention: the strongest region lies on the thing named",
+    "accuracy": "right answers, %",
+    "number": "of these, where the answer is a number, %",
+    "other": "of these, where it is anything else, %",
+    "wups_0.9": "WUPS at 0.9: words nearly the same count nearly whole",
+    "wups_0.0": "WUPS at 0.0: words count by their nearness in WordNet",
+}
 LIMIT = 15.0  # megabytes of a model that ships, all files together
 
 
@@ -124,7 +140,7 @@ def figures(path):
         for part in measured.get("attention", ()):
             every |= {f"attention {name}": part["figures"][name] for name in ATTENTION}
         rows = [
-            f"| {name} | {one['value']:.4g} | {one['low']:.4g} to {one['high']:.4g} |"
+            f"| {NAMES.get(name, name)} | {one['value']:.4g} | {one['low']:.4g} to {one['high']:.4g} |"
             for name, one in every.items()
         ]
         command = found["commands"][0]

@@ -304,7 +304,7 @@ class Run:
         model, figure = self.step.model, self.task.figure
         model.origin = {
             "trained by": "crossgaze train",
-            "data": ", ".join(map(str, self.config.data.named)),
+            "data": ", ".join(Path(one).name for one in self.config.data.named),
             "epoch": self.state.epoch,
             f"{figure} on dev": round(figures[figure], 2),
             "seed": self.config.seed,
