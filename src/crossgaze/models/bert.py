@@ -100,6 +100,7 @@ class BertText(TextEncoder):
             nn.init.normal_(spread.weight, std=OWN_GAIN / config.own_words**0.5)
             self.own = nn.Sequential(words, spread)
         self.cache = CaptionCache(cache_captions)
+        self.told = False  # whether `remember` has said which captions training will ask for
 
     def tokenize(self, text: str) -> list[int]:
         """Return the numbers of [CLS], the word pieces and [SEP]; no more than BERT has places for.
@@ -140,13 +141,15 @@ class BertText(TextEncoder):
         """Run a frozen BERT for these captions, like lengths together, and keep what it gives.
 
         A caption's features differ in their last bits with the captions that are run beside it;
-        run here, always the same way, training repeats bit for bit also after it was stopped.
+        run here, always the same way, training repeats bit for bit also after it was stopped. For
+        the same reason training then keeps no others, such as sentences with a word swapped.
         Captions that would not fit into memory are refused before BERT reads any.
         """
         if not self.frozen:
             return
         ordered = sorted({tuple(row) for row in rows}, key=lambda row: (len(row), row))
         self._require_room([row for row in ordered if _key(row) not in self.cache])
+        self.told = True
         self.cache.limit = max(self.cache.limit, len(self.cache) + len(rows))
         place = None if folder is None else cache_file(folder, self.bert, ordered)
         kept = None if place is None else read_cache(place, ordered, self.bert.config.hidden_size)
@@ -157,7 +160,7 @@ class BertText(TextEncoder):
         for start in range(0, len(ordered), BLOCK):
             block = [torch.tensor(row) for row in ordered[start : start + BLOCK]]
             ids = nn.utils.rnn.pad_sequence(block, batch_first=True)
-            self._kept(ids, torch.tensor([len(row) for row in block]))
+            self._kept(ids, torch.tensor([len(row) for row in block]), keep=True)
         if place is not None:
             write_cache(place, [self.cache.get(_key(row)) for row in ordered])
 
@@ -184,7 +187,8 @@ class BertText(TextEncoder):
 
     def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """Map (N, n) numbers to E, (N, n, size), zero past the real ones."""
-        hidden = self._kept(ids, lengths) if self.frozen else self.hidden(ids, lengths)
+        keep = not (self.told and self.training)
+        hidden = self._kept(ids, lengths, keep=keep) if self.frozen else self.hidden(ids, lengths)
         mask = real(lengths, ids.shape[1])
         # The same numbers in all words of a sentence: in each alone it would average out.
         kept = hidden.new_ones(len(hidden), 1, hidden.shape[2])
@@ -216,7 +220,7 @@ class BertText(TextEncoder):
         hidden: Tensor = self.bert(input_ids=read, attention_mask=mask.long()).last_hidden_state
         return nn.functional.pad(hidden, (0, 0, 0, ids.shape[1] - longest))  # (N, n, hidden)
 
-    def _kept(self, ids: Tensor, lengths: Tensor) -> Tensor:
+    def _kept(self, ids: Tensor, lengths: Tensor, *, keep: bool) -> Tensor:
         """Return what `hidden` gives, running BERT only for captions that are not kept.
 
         Always outside of inference mode and autocast: what is kept must serve training too, and
@@ -239,7 +243,8 @@ class BertText(TextEncoder):
                 block = missing[start : start + BLOCK]
                 for key, fresh in zip(block, self._run(block, device), strict=True):
                     found[key] = fresh
-                    self.cache.put(key, fresh)
+                    if keep:
+                        self.cache.put(key, fresh)
             out = torch.zeros(*ids.shape, self.bert.config.hidden_size, dtype=dtype)
             for row, key, count in zip(out, keys, counts, strict=True):
                 part = found[key]
