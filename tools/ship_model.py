@@ -140,8 +140,8 @@ def figures(path):
         for part in measured.get("attention", ()):
             every |= {f"attention {name}": part["figures"][name] for name in ATTENTION}
         rows = [
-            f"| {NAMES.get(name, name)} | {one['value']:.4g} | {one['low']:.4g} to {one['high']:.4g} |"
-            for name, one in every.items()
+            f"| {name} | {one['value']:.4g} | {one['low']:.4g} to {one['high']:.4g} |"
+            for name, one in ((NAMES.get(key, key), one) for key, one in every.items())
         ]
         command = found["commands"][0]
     except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
