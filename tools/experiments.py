@@ -103,6 +103,12 @@ ROWS = {
     "scan-both": Row("SCAN t-i AVG + i-t AVG", members=("scan-t-i-avg", "scan-i-t-avg")),
     "scan-all-negatives": Row("SCAN t-i AVG, all negatives", "scan-t-i-avg-all-negatives"),
     "bfan": Row("BFAN", "bfan"),
+    "bfan-longer": Row(
+        "BFAN, D = 1024, twice as long",
+        "bfan",
+        settings=("model.size=1024", "epochs=8", "data.dev_images=500"),
+    ),
+    "bfan-vse": Row("BFAN + VSE++, mean and whole image", members=("bfan", "vse-whole")),
     "vsrn": Row("VSRN", "vsrn", attention=False),
     "vsrn-mean-pool": Row("VSRN, mean pooling", "vsrn-mean-pool", attention=False),
     "vsrn-no-captions": Row("VSRN without L_G", "vsrn-no-captions", attention=False),
@@ -132,6 +138,9 @@ ROWS = {
     "both-scan": Row("SCAN t-i AVG", SCAN, learned=BOTH),
     "both-scan-on-coco": Row("SCAN t-i AVG", SCAN, learned=BOTH, tested="coco", run="both-scan"),
     "both-bfan": Row("BFAN", "bfan", learned=BOTH),
+    "both-bfan-vse": Row(
+        "BFAN + VSE++, mean and whole image", members=("both-bfan", "both-vse-whole"), learned=BOTH
+    ),
     "both-bfan-on-coco": Row("BFAN", "bfan", learned=BOTH, tested="coco", run="both-bfan"),
 }
 
