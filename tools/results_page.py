@@ -39,7 +39,7 @@ BEGIN, END = "<!-- results: tools/results_page.py writes this -->", "<!-- end re
 # What README shows.
 SHORT = (
     *("vse", "vse-whole", "sum-max-t-i", "scan-t-i-avg", "scan-i-t-avg", "scan-both", "bfan"),
-    *("vsrn", "m-dan", "mmca", "scan-ccr-ccs", "bfan-ccr-ccs"),
+    *("bfan-vse", "vsrn", "m-dan", "mmca", "scan-ccr-ccs", "bfan-ccr-ccs"),
 )
 # Learning curves: rows that are looked at together. What none names comes into the last.
 CURVES = {
