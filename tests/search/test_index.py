@@ -25,13 +25,22 @@ pytest.importorskip("lancedb", reason="needs crossgaze[search]")
 QUERY = "a red dog in the snow"
 
 
-def similarity(path, text, model):
+def similarity(path, text, *models):
+    """The mean of the models' similarities."""
     with torch.no_grad():
-        return float(model.similarity(encoded(path, model), model.encode_texts([text])))
+        found = [
+            float(model.similarity(encoded(path, model), model.encode_texts([text])))
+            for model in models
+        ]
+    return sum(found) / len(found)
 
 
-def by_definition(paths, text, model, count):
-    return sorted(paths, key=lambda path: -similarity(path, text, model))[:count]
+def both_models():
+    return search_parts.embedder(), search_parts.reranker()
+
+
+def by_definition(paths, text, models, count):
+    return sorted(paths, key=lambda path: -similarity(path, text, *models))[:count]
 
 
 def paths_of(found):
@@ -42,28 +51,35 @@ def photos_of(world):
     return sorted((world / "photos").iterdir())
 
 
-def test_two_stages_are_the_candidates_by_vector_in_the_rerankers_order(world):
+@pytest.mark.parametrize("rank_by", ["both", "reranker"])
+def test_two_stages_are_the_candidates_by_vector_in_the_exact_order(world, rank_by):
     index = create(world)
     report = index.add(world / "photos")
     assert (report.found, report.added, report.unchanged) == (12, 12, 0)
-    first, second = search_parts.embedder(), search_parts.reranker()
+    first, second = both_models()
+    models = (first, second) if rank_by == "both" else (second,)
     for candidates in (3, 5, 12):
-        found = index.search(QUERY, k=3, candidates=candidates)
-        chosen = by_definition(photos_of(world), QUERY, first, candidates)
-        assert paths_of(found) == by_definition(chosen, QUERY, second, 3)
+        found = index.search(QUERY, k=3, candidates=candidates, rank_by=rank_by)
+        chosen = by_definition(photos_of(world), QUERY, [first], candidates)
+        assert paths_of(found) == by_definition(chosen, QUERY, models, 3)
         assert found.looked_at == candidates
         for hit in found.hits:
-            assert hit.score == pytest.approx(similarity(hit.path, QUERY, second), abs=2e-3)
+            assert hit.score == pytest.approx(similarity(hit.path, QUERY, *models), abs=2e-3)
     assert [hit.rank for hit in found.hits] == [1, 2, 3]
     assert (found.stages, found.total, found.notes) == ("two stages", 12, ())
 
 
-def test_exhaustive_is_the_rerankers_order_of_all(world):
+@pytest.mark.parametrize("rank_by", ["both", "reranker"])
+def test_exhaustive_is_the_exact_order_of_all(world, rank_by):
     index = create(world)
     index.add(world / "photos")
-    found = index.search(QUERY, k=5, exhaustive=True)
-    assert paths_of(found) == by_definition(photos_of(world), QUERY, search_parts.reranker(), 5)
+    found = index.search(QUERY, k=5, exhaustive=True, rank_by=rank_by)
+    models = both_models() if rank_by == "both" else both_models()[1:]
+    assert paths_of(found) == by_definition(photos_of(world), QUERY, models, 5)
     assert (found.stages, found.looked_at) == ("exhaustive", 12)
+    assert found.ranked_by == ("both models" if rank_by == "both" else "the re-ranker")
+    with pytest.raises(InputError, match="rank_by: got 'vectors', wanted one of both, reranker"):
+        index.search(QUERY, rank_by="vectors")
 
 
 def test_without_a_reranker_vectors_decide(world):
@@ -71,12 +87,13 @@ def test_without_a_reranker_vectors_decide(world):
     index.add(world / "photos")
     found = index.search(QUERY, k=4)
     model = search_parts.embedder()
-    assert paths_of(found) == by_definition(photos_of(world), QUERY, model, 4)
+    assert paths_of(found) == by_definition(photos_of(world), QUERY, [model], 4)
     assert found.stages == "vectors only"
     assert found.hits[0].score == pytest.approx(similarity(found.hits[0].path, QUERY, model))
     assert index.look(QUERY, found.hits[0]) == ()
-    with pytest.raises(InputError, match="has no reranker"):
-        index.search(QUERY, exhaustive=True)
+    for how in ({"exhaustive": True}, {"rank_by": "reranker"}):
+        with pytest.raises(InputError, match="has no reranker"):
+            index.search(QUERY, **how)
     with pytest.raises(InputError, match=r"was made without a reranker"):
         reopen(world, reranker=world / "reranker")
 
@@ -91,10 +108,9 @@ def test_a_model_that_compares_vectors_too_and_ensembles(world):
     pair = Ensemble([search_parts.embedder(5), search_parts.embedder(6, size=3)])
     index = create(world, embedder=pair, reranker=both)
     index.add(world / "photos")
-    found = index.search(QUERY, k=12, exhaustive=True)
+    found = index.search(QUERY, k=12, exhaustive=True, rank_by="reranker")
     for hit in found.hits:
-        wanted = similarity(hit.path, QUERY, mmca) + similarity(hit.path, QUERY, both.matchers[1])
-        assert hit.score == pytest.approx(wanted / 2, abs=3e-3)
+        assert hit.score == pytest.approx(similarity(hit.path, QUERY, *both.matchers), abs=3e-3)
         assert len(hit.regions) in (3, 4)
         assert hit.regions[0].noun == "top left"
     candidates = index.search(QUERY, k=4, candidates=4)
@@ -146,7 +162,7 @@ def test_only_what_is_new_changed_or_gone_is_looked_at(world, monkeypatch):
     wanted = list(photos.rglob("*.png"))
     assert set(paths_of(found)) == set(wanted)
     for hit in found.hits:
-        score = similarity(hit.path, QUERY, search_parts.reranker())
+        score = similarity(hit.path, QUERY, *both_models())
         assert hit.score == pytest.approx(score, abs=2e-3)
     assert index.add(photos).unchanged == 12
     again = reopen(world)
@@ -231,7 +247,7 @@ def test_tags_dates_and_filters(world):
     for exhaustive in (True, False):
         found = index.search(QUERY, k=3, where=Where(path="photos/0*"), exhaustive=exhaustive)
         named = [path for path in photos_of(world) if path.name.startswith("0")]
-        assert paths_of(found) == by_definition(named, QUERY, search_parts.reranker(), 3)
+        assert paths_of(found) == by_definition(named, QUERY, both_models(), 3)
     assert index.search(QUERY, where=Where(path="/nowhere/*")).hits == ()
     # Another file of the same folder was asked for by name: nothing else is gone.
     assert len(index) == 13
@@ -265,6 +281,8 @@ def test_photographs_like_a_picture_and_sentences_for_it(world):
     assert found.hits[0].path == str(picture)
     assert found.picture
     assert found.sentences == ()
+    with pytest.raises(InputError, match="rank_by: is for a sentence"):
+        index.search(picture, rank_by="reranker")
     pixels = np.array(Image.open(picture))
     assert index.search(pixels, k=4).hits == found.hits
 
@@ -274,11 +292,11 @@ def test_photographs_like_a_picture_and_sentences_for_it(world):
     assert (report.found, report.added) == (4, 4)  # "..." is a word to the tokenizer
     found = index.search(picture, k=2)
     texts = [line for line in dict.fromkeys(lines) if line]
-    second = search_parts.reranker()
-    wanted = sorted(texts, key=lambda text: -similarity(picture, text, second))
+    models = both_models()
+    wanted = sorted(texts, key=lambda text: -similarity(picture, text, *models))
     assert [one.text for one in found.sentences] == wanted[:2]
     assert found.sentences[0].score == pytest.approx(
-        similarity(picture, wanted[0], second), abs=2e-3
+        similarity(picture, wanted[0], *models), abs=2e-3
     )
     (world / "lines.txt").write_text("a dog runs\na green cat\n")
     report = index.add_sentences(world / "lines.txt")
@@ -331,7 +349,12 @@ def test_all_as_candidates_are_the_exhaustive_answer_equals_too(world):
     for query in (QUERY, "a cat runs", "the blue snow"):
         for k in (1, 4, 17):
             two = index.search(query, k=k, candidates=17)
-            assert two.hits == index.search(query, k=k, exhaustive=True).hits
+            every = index.search(query, k=k, exhaustive=True)
+            assert [hit.uid for hit in two.hits] == [hit.uid for hit in every.hits]
+            scores = [hit.score for hit in every.hits]
+            assert [hit.score for hit in two.hits] == pytest.approx(scores, abs=1e-5)
+            two = index.search(query, k=k, candidates=17, rank_by="reranker")
+            assert two.hits == index.search(query, k=k, exhaustive=True, rank_by="reranker").hits
     same = [hit for hit in two.hits if hit.path.endswith("03.png") or "same" in hit.path]
     assert len({hit.score for hit in same}) == 1
     assert [hit.uid for hit in same] == sorted(hit.uid for hit in same)

@@ -29,15 +29,16 @@ STEPS = st.lists(
 
 def reference(content):
     """The score of a content by an index that holds only it is what any index must say."""
-    from crossgaze.models.scan import Scan
     from crossgaze.vision.photos import read_photo
 
-    model: Scan = search_parts.reranker()
     with tempfile.TemporaryDirectory() as folder:
         photo = read_photo(search_parts.make_photo(Path(folder) / "x.png", content), 8)
     (found,) = search_parts.CellSource()([photo], [""], lambda: None)
-    images = model.encode_images(found.features[None])
-    return float(model.similarity(images, model.encode_texts([QUERY])).detach())
+    scores = [
+        model.similarity(model.encode_images(found.features[None]), model.encode_texts([QUERY]))
+        for model in (search_parts.embedder(), search_parts.reranker())
+    ]
+    return float(sum(scores).detach()) / 2
 
 
 @settings(max_examples=12, suppress_health_check=list(HealthCheck))

@@ -40,6 +40,12 @@ def test_the_curve_is_what_two_stages_do(images, queries, top, seed):
     assert rows[-1]["candidates"] < images or two_stage_curve.choose(rows, 1.0)
 
 
+def test_how_often_the_right_one_is_among_the_first():
+    scores = np.array([[3.0, 1, 2], [2, 1, 5], [1, 1, 9]])  # (images, queries)
+    found = two_stage_curve.found_first(scores, np.array([0, 1, 0]), places=(1, 2, 3))
+    assert found == {"first 1": 1 / 3, "first 2": 1 / 3, "first 3": 1.0}  # equals stand before it
+
+
 def test_the_tool_reads_models_and_a_store(tmp_path):
     search_parts.save_models(tmp_path)
     rng = np.random.default_rng(0)
@@ -62,6 +68,10 @@ def test_the_tool_reads_models_and_a_store(tmp_path):
         assert found["rows"][-1]["kept of the top"] == 1
         assert found["default"] == {"candidates": CANDIDATES, "kept": 1.0, "met": True}
         assert found["reranker"]["family"] == "scan"
+        assert found["ranked by"] == "both"
+        shares = found["right photograph among the"]
+        assert set(shares) == {"embedder", "reranker", "both"}
+        assert all(one["first 10"] == 1 for one in shares.values())
         assert found["command"].startswith("python tools/two_stage_curve.py ")
         assert "(at least 0.98: met)" in done.stdout
         assert (tmp_path / "plot.svg").stat().st_size > 1000

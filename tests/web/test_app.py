@@ -24,6 +24,7 @@ from crossgaze.search.results import Hit
 from crossgaze.web import library as library_module
 from crossgaze.web.asker import Asker
 from crossgaze.web.problems import INSIDE
+from crossgaze.web.routes import images as images_routes
 from crossgaze.web.routes import search as search_routes
 from crossgaze.web.shell import HEADERS
 from web_parts import QUERY, client_of, make_world
@@ -81,7 +82,7 @@ def test_a_stream_gives_candidates_first_and_the_exact_order_last(world, client,
     uids, _ = index.tables.photos.search(vector, 12, None)
     assert [hit["id"] for hit in lines[0]["hits"]] == uids.tolist()
     assert names(lines[-1]) == [Path(h.path).name for h in index.search("the blue cat", 12).hits]
-    # In between: the first five by the re-ranker, the others still as they came.
+    # In between: the first five in the exact order, the others still as they came.
     assert [hit["id"] for hit in lines[1]["hits"]][5:] == uids.tolist()[5:]
 
 
@@ -216,7 +217,7 @@ def test_other_bodies_are_small(client):
     assert response.status_code == 413
 
 
-def test_photographs_newest_first_and_one_by_one(tmp_path):
+def test_photographs_newest_first_and_one_by_one(tmp_path, monkeypatch):
     import os
 
     index = make_world(tmp_path, 0)
@@ -229,6 +230,13 @@ def test_photographs_newest_first_and_one_by_one(tmp_path):
         assert names(page, "photographs") == ["1.png", "0.png"]
         rest = client.get("/images", params={"offset": page["next_offset"]}).json()
         assert (names(rest, "photographs"), rest["next_offset"]) == (["2.png"], None)
+        for module in (images_routes, search_routes):  # no page begins beyond what may be asked for
+            monkeypatch.setattr(module, "FARTHEST", 1)
+        assert client.get("/images", params={"limit": 2}).json()["next_offset"] is None
+        assert client.get("/images", params={"limit": 1}).json()["next_offset"] == 1
+        for limit, then in ((2, None), (1, 1)):
+            asked = client.get("/search", params={"q": QUERY, "limit": limit}).json()
+            assert asked["next_offset"] == then
         uid = page["photographs"][1]["id"]
         detail = client.get(f"/images/{uid}").json()
         assert detail["path"] == str(tmp_path / "photos" / "0.png")
@@ -303,7 +311,7 @@ def test_files_are_sent_only_while_they_are_photographs(tmp_path):
             assert client.get(address).status_code in (404, 422)
 
 
-def test_explanations_are_the_rerankers_own(world, client):
+def test_explanations_are_where_the_reranker_looks(world, client):
     answer = client.get("/explain", params={"id": 3, "q": QUERY}).json()
     looks = world[1].look(QUERY, Hit(1, 0.0, "", 3))
     assert [word["word"] for word in answer["words"]] == ["a", "red", "dog", "in", "the", "snow"]

@@ -225,6 +225,16 @@ def test_asking_shows_answers_and_both_steps(page):
     assert sum(shares) == pytest.approx(100, abs=0.5)
     page.locator("#steps .step").nth(1).hover()
     expect(page.locator("#boxes .box b")).to_have_text("step 2")
+    page.locator("#steps .step").nth(1).click()  # holds it
+    page.locator("#question").fill("is the lamp red?")
+    page.keyboard.press("Enter")
+    read = page.locator("#steps .step").first.locator(".read span")
+    expect(read).to_have_text(["is", "the", "lamp", "red", "?"])
+    page.mouse.move(0, 0)
+    expect(page.locator("#boxes .box b", has_text="step 2")).to_have_count(0)  # the one before
+    page.locator("#steps .step").nth(1).click()
+    page.mouse.move(0, 0)
+    expect(page.locator("#boxes .box b")).to_have_text("step 2")
     page.locator("#question").fill("xyzzy")
     page.keyboard.press("Enter")
     expect(page.locator("#ask-said")).to_contain_text("knows no word")

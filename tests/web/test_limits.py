@@ -54,7 +54,8 @@ def test_too_many_requests_are_told_so(tmp_path):
         assert refused.status_code == 429
         assert refused.json()["error"].startswith("too many requests, 1 a second")
         assert refused.headers["retry-after"] == "1"
-        # Thumbnails and the page itself cost no model.
+        # A photograph's sentences are encoded and re-ranked; thumbnails cost no model.
+        assert client.get("/images/1/sentences").status_code == 429
         assert {client.get("/images/1/thumbnail").status_code for _ in range(9)} == {200}
 
 

@@ -28,6 +28,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--candidates", metavar="N", type=int, help="photographs that are re-ranked"
     )
+    parser.add_argument(
+        "--rank-by",
+        choices=("both", "reranker"),
+        default="both",
+        help="the mean of both models' scores (default), or the re-ranker's alone",
+    )
     parser.add_argument("--path", metavar="PATTERN", help="only paths such as '2024/*.jpg'")
     parser.add_argument("--since", metavar="DAY", help="taken on this day or later, 2024-05-01")
     parser.add_argument("--until", metavar="DAY", help="taken on this day or earlier")
@@ -48,6 +54,8 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("search: wanted a SENTENCE or --image FILE, one of them")
     if args.image is not None and args.exhaustive:
         raise InputError("--exhaustive: is for a sentence, pictures are compared by vectors")
+    if args.image is not None and args.rank_by != "both":
+        raise InputError("--rank-by: is for a sentence, pictures are compared by vectors")
     from crossgaze.search.filters import Where
     from crossgaze.search.index import Index
 
@@ -66,6 +74,7 @@ def run(args: argparse.Namespace) -> int:
             where=where or None,
             candidates=args.candidates,
             exhaustive=args.exhaustive,
+            rank_by=args.rank_by,
         )
         if args.html is not None:
             from crossgaze.search.page import write_page
@@ -82,7 +91,8 @@ def run(args: argparse.Namespace) -> int:
         lines = [(one.rank, f"{one.score:.3f}", one.text) for one in found.sentences]
         print_table(lines, header=("", "score", "sentence"))
     taken = sum(found.milliseconds.values())
-    say(f"{found.stages}, {found.looked_at:,} of {found.total:,} looked at, {taken:.0f} ms")
+    by = "" if found.ranked_by == "vectors" else f" by {found.ranked_by}"
+    say(f"{found.stages}{by}, {found.looked_at:,} of {found.total:,} looked at, {taken:.0f} ms")
     if args.html is not None:
         say(f"written to {args.html}")
     return 0

@@ -109,3 +109,12 @@ def best(scores: Vectors, uids: Uids, count: int) -> tuple[Uids, Vectors]:
         scores, uids = scores[kept], uids[kept]
     order = np.lexsort((uids, -scores))[:count]
     return uids[order], scores[order]
+
+
+def together(products: Vectors, reranked: Vectors) -> Vectors:
+    """Return (e + r) / 2 of the embedder's similarities e and the re-ranker's r.
+
+    The last bits of e differ with the engine, and of equal photographs with what their vectors were
+    made beside; rounded, what is equal stays so, but for a rare one at the border of rounding.
+    """
+    return ((np.round(products, 5) + reranked) / 2).astype(np.float32)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,9 @@ from crossgaze.search.stamps import (
 )
 from crossgaze.vision.settings import ExtractConfig
 from crossgaze.vision.sources.base import RegionSource
+
+if TYPE_CHECKING:
+    from crossgaze.search.ranking import RankBy
 
 
 class Index:
@@ -287,6 +290,7 @@ class Index:
         where: Where | None = None,
         candidates: int | None = None,
         exhaustive: bool = False,
+        rank_by: RankBy = "both",
     ) -> Found:
         """Find the best photographs for a sentence, or those like a picture.
 
@@ -294,15 +298,25 @@ class Index:
             query: a sentence (text); or a picture: a Path, or (h, w, 3) pixels.
             k: how many to return.
             where: which photographs may be returned.
-            candidates: how many the vectors choose for the re-ranker; a measured default.
+            candidates: how many the vectors choose for the re-ranker.
             exhaustive: re-rank every photograph.
+            rank_by: for a sentence, "both" for the mean of the embedder's and the re-ranker's
+                similarity, "reranker" for the latter alone.
         """
         from crossgaze.search.ranking import find_like, find_photos
 
         if isinstance(query, str):
             return find_photos(
-                self, query, k, where=where, candidates=candidates, exhaustive=exhaustive
+                self,
+                query,
+                k,
+                where=where,
+                candidates=candidates,
+                exhaustive=exhaustive,
+                rank_by=rank_by,
             )
+        if rank_by != "both":
+            raise InputError("rank_by: is for a sentence, pictures are compared by vectors")
         return find_like(self, query, k, where=where, candidates=candidates)
 
     def look(self, query: str, hit: Hit) -> tuple[Look, ...]:

@@ -1,7 +1,7 @@
 """A query's answer as it arrives, and page by page however far one scrolls.
 
 Photographs come in blocks of `CANDIDATES`: block 0 is what `Index.search` re-ranks, block 1 the
-next best by vector, and so on. Each block is put into the re-ranker's order by itself, so that any
+next best by vector, and so on. Each block is put into the exact order by itself, so that any
 page costs at most one block and pages never contradict each other.
 
     query = read_sentence(index, "two dogs")
@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crossgaze.errors import InputError
-from crossgaze.search.engine import Uids, Vectors, best
+from crossgaze.search.engine import Uids, Vectors, best, together
 from crossgaze.search.filters import Where
 from crossgaze.search.pictures import best_sentences, cosines, regions_of
 from crossgaze.search.queries import require_filled, require_words
@@ -58,7 +58,7 @@ class Block:
 
     Args:
         uids: (n,) in the order of vectors.
-        scores: (n,) the re-ranker's for the first `ranked`, the vectors' for the others.
+        scores: (n,) both models' for the first `ranked`, the vectors' for the others.
         ranked: how many have their last score.
         first: photographs in the blocks before.
     """
@@ -85,7 +85,7 @@ class Block:
 def read_sentence(index: Index, text: str) -> Query:
     """Read a sentence; refuses one that the models can make nothing of."""
     require_filled(index, 1)
-    unknown = require_words(index, text, exhaustive=False)
+    unknown = require_words(index, text)
     (vector,) = index.embedder.texts([text])
     return Query(vector, text, unknown)
 
@@ -123,8 +123,8 @@ def candidates(index: Index, query: Query, block: int, where: Where | None = Non
 def rank_part(index: Index, query: Query, block: Block) -> Block:
     """Return a block of which some more photographs have their last score.
 
-    For a sentence that is the re-ranker's; for a picture, the cosine of vectors, as these need not
-    have length 1.
+    For a sentence that is both models' mean; for a picture, the cosine of vectors, as these need
+    not have length 1.
     """
     if block.done:
         return block
@@ -133,7 +133,8 @@ def rank_part(index: Index, query: Query, block: Block) -> Block:
         rows = index.tables.photos.vectors(block.uids.tolist())
         return replace(block, scores=cosines(rows, query.vector), ranked=len(block.uids))
     end = min(block.ranked + PART, len(block.uids))
-    scores[block.ranked : end] = rerank_uids(index, query.text, block.uids[block.ranked : end])
+    part = slice(block.ranked, end)
+    scores[part] = together(scores[part], rerank_uids(index, query.text, block.uids[part]))
     return replace(block, scores=scores, ranked=end)
 
 

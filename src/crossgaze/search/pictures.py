@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from crossgaze.errors import InputError
-from crossgaze.search.engine import Vectors, all_of, best
+from crossgaze.search.engine import Vectors, all_of, best, together
 from crossgaze.search.results import SentenceHit
 from crossgaze.vision.photos import MAX_PIXELS, Photo, read_photo
 
@@ -89,7 +89,8 @@ def best_sentences(
     entries = dict(zip(uids.tolist(), all_of(there, uids.tolist(), index.folder), strict=True))
     if index.reranker is not None and features is not None:
         texts = [entry.key for entry in entries.values()]
-        scores = index.reranker.score(texts, features, np.zeros(1, np.int64), counts)[0]
+        second = index.reranker.score(texts, features, np.zeros(1, np.int64), counts)[0]
+        scores = together(scores, second)
     uids, scores = best(scores, uids, k)
     return tuple(
         SentenceHit(rank, float(score), entries[uid].key, uid, entries[uid].source)

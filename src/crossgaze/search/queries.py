@@ -48,8 +48,14 @@ def require_candidates(candidates: int | None) -> None:
         require_whole("candidates", candidates, most=1 << 31)
 
 
-def require_words(index: Index, query: str, *, exhaustive: bool) -> tuple[str, ...]:
-    """Return the query's unknown words; refuse a query that holds nothing a model can read."""
+def require_words(index: Index, query: str, *, embedded: bool = True) -> tuple[str, ...]:
+    """Return the query's unknown words; refuse a query that holds nothing a model can read.
+
+    Args:
+        index: the index.
+        query: a sentence.
+        embedded: whether the embedder reads it, too; not where the re-ranker scores everything.
+    """
     if not query.strip():
         raise InputError("query: is empty, wanted a sentence such as 'two dogs in the snow'")
     problem = sentence_problem(query)
@@ -57,7 +63,7 @@ def require_words(index: Index, query: str, *, exhaustive: bool) -> tuple[str, .
         raise InputError(f"query: {problem}")
     if len(query) > LONGEST:
         raise InputError(f"query: has {len(query):,} characters, {LONGEST:,} are the most")
-    members = [] if exhaustive else list(index.embedder.members)
+    members = list(index.embedder.members) if embedded else []
     members += index.reranker.members if index.reranker is not None else []
     if not any(sign.isalnum() for sign in query):
         raise InputError(f"query: {query!r} has no word in it")

@@ -1,17 +1,22 @@
-"""A query's way: candidates by their vectors, then the exact order by cross attention."""
+"""A query's way: candidates by their vectors, then the exact order with cross attention.
+
+The order is by s = (e + r) / 2, the mean of the embedder's similarity e and the re-ranker's r, as
+an ensemble of the two has it: the first stage has computed e, and two models that look differently
+are wrong about different photographs. Ranked by the re-ranker alone, s = r.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from crossgaze.errors import FileFormatError, InputError
 from crossgaze.models.checks import require_whole
-from crossgaze.search.engine import OutOfDateError, Uids, Vectors, best
+from crossgaze.search.engine import OutOfDateError, Uids, Vectors, best, together
 from crossgaze.search.filters import Where
 from crossgaze.search.pictures import PICTURE, SENTENCES, best_sentences, cosines, regions_of
 from crossgaze.search.queries import (
@@ -27,6 +32,9 @@ if TYPE_CHECKING:
     from crossgaze.search.index import Index
 
 CANDIDATES = 500  # photographs that are re-ranked; to be chosen by tools/two_stage_curve.py
+RankBy = Literal["both", "reranker"]
+RANKINGS = get_args(RankBy)
+PRODUCTS = 8192  # vectors read at a time
 SPARE = 16  # hits read beyond those asked for, in case some have just been replaced
 
 
@@ -42,11 +50,20 @@ def find_photos(
     where: Where | None = None,
     candidates: int | None = None,
     exhaustive: bool = False,
+    rank_by: RankBy = "both",
 ) -> Found:
     """Find the best photographs for a sentence."""
+    both = _both(rank_by)
     return _look_again(
-        index, lambda: _find_photos(index, query, k, where, candidates, exhaustive=exhaustive)
+        index,
+        lambda: _find_photos(index, query, k, where, candidates, exhaustive=exhaustive, both=both),
     )
+
+
+def _both(rank_by: str) -> bool:
+    if rank_by not in RANKINGS:
+        raise InputError(f"rank_by: got {rank_by!r}, wanted one of {', '.join(RANKINGS)}")
+    return rank_by == "both"
 
 
 def find_like(
@@ -82,27 +99,31 @@ def _find_photos(
     candidates: int | None,
     *,
     exhaustive: bool,
+    both: bool,
 ) -> Found:
     clock = Clock()
     total = require_filled(index, k)
     require_candidates(candidates)
-    unknown = require_words(index, query, exhaustive=exhaustive)
-    if exhaustive and index.reranker is None:
-        raise InputError(f"{index.folder}: has no reranker, wanted one for an exhaustive search")
+    unknown = require_words(index, query, embedded=both or not exhaustive)
+    if index.reranker is None and (exhaustive or not both):
+        wanted = "an exhaustive search" if exhaustive else "a ranking by it"
+        raise InputError(f"{index.folder}: has no reranker, wanted one for {wanted}")
+    if both or not exhaustive:
+        (vector,) = index.embedder.texts([query])
+    clock.lap("encode")
+    ranked = index.reranker is not None
     if exhaustive:
         uids, stages = _all(index, where), "exhaustive"
-        scores = np.zeros(len(uids), np.float32)
+        scores = products_of(index, vector, uids) if both else np.zeros(len(uids), np.float32)
     else:
-        (vector,) = index.embedder.texts([query])
-        clock.lap("encode")
-        ranked = index.reranker is not None
         count = max(k, candidates or CANDIDATES) if ranked else k + SPARE
         uids, scores = index.tables.photos.search(vector, count, where)
         stages = "two stages" if ranked else "vectors only"
     clock.lap("candidates")
-    looked_at = len(uids) if index.reranker is not None else min(len(uids), k)
-    if index.reranker is not None and len(uids):
-        scores = rerank_uids(index, query, uids)
+    looked_at = len(uids) if ranked else min(len(uids), k)
+    if ranked and len(uids):
+        second = rerank_uids(index, query, uids)
+        scores = together(scores, second) if both else second
     clock.lap("re-rank")
     hits = hits_of(index, uids, scores, k)
     clock.lap("read")
@@ -110,6 +131,7 @@ def _find_photos(
         query,
         hits=hits,
         stages=stages,
+        ranked_by=("both models" if both else "the re-ranker") if ranked else "vectors",
         looked_at=looked_at,
         total=total,
         unknown=unknown,
@@ -118,12 +140,21 @@ def _find_photos(
     )
 
 
+def products_of(index: Index, vector: Vectors, uids: Uids) -> Vectors:
+    """Return e, the inner products of photographs' vectors with a sentence's, (uids,)."""
+    found = np.empty(len(uids), np.float32)
+    for start in range(0, len(uids), PRODUCTS):
+        part = slice(start, start + PRODUCTS)
+        found[part] = index.tables.photos.vectors(uids[part].tolist()) @ vector
+    return found
+
+
 def rerank_uids(index: Index, query: str, uids: Uids) -> Vectors:
-    """Return the re-ranker's similarity of photographs with a sentence, (uids,).
+    """Return r, the re-ranker's similarity of photographs with a sentence, (uids,).
 
     They are read in the order they lie in, some at a time: a search of everything goes through the
     file once and holds a part of it. And two searches of the same photographs, whatever order those
-    came in, give the same scores to the last bit, so that equals stay equal.
+    came in, give the same r to the last bit.
     """
     assert index.reranker is not None
     kept = index.kept

@@ -29,7 +29,7 @@ class Hit:
 
     Args:
         rank: from 1.
-        score: the re-ranker's similarity; the embedding's where nothing was re-ranked.
+        score: its similarity, by what `Found.ranked_by` says; for a picture, the cosine of vectors.
         path: the photograph's.
         uid: its number in the index.
         tags: the user's words.
@@ -69,6 +69,8 @@ class Found:
         hits: photographs, best first.
         sentences: for a picture, the best sentences of the index.
         stages: "two stages", "exhaustive" or "vectors only".
+        ranked_by: whose similarity gave the order: "both models" (their mean), "the re-ranker" or
+            "vectors".
         looked_at: photographs that the last stage compared.
         total: photographs in the index.
         unknown: words of the query that a model does not know.
@@ -81,6 +83,7 @@ class Found:
     hits: tuple[Hit, ...] = ()
     sentences: tuple[SentenceHit, ...] = ()
     stages: str = "two stages"
+    ranked_by: str = "vectors"
     looked_at: int = 0
     total: int = 0
     unknown: tuple[str, ...] = ()

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 COSTLY = ("/search", "/explain", "/ask", "/index", "/login")  # what the rate is of
+COSTLY_ENDS = ("/sentences",)  # of a photograph, which encodes and re-ranks them
 ADDRESSES = 4096  # remembered; the one that has been silent longest is forgotten first
 
 
@@ -78,7 +79,9 @@ class Limits:
             await self.app(scope, receive, send)
             return
         address = (scope.get("client") or ("",))[0]
-        if scope["path"].startswith(COSTLY) and not self.rate.allows(address):
+        path = scope["path"]
+        costly = path.startswith(COSTLY) or path.endswith(COSTLY_ENDS)
+        if costly and not self.rate.allows(address):
             await refuse(send, 429, too_many(self.rate.rate), {"Retry-After": "1"})
             return
         most = self._most(scope)

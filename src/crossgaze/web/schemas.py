@@ -111,7 +111,9 @@ class Explanation(Schema):
 
     id: int
     sentence: str
-    score: float | None = Field(description="null without a re-ranker")
+    score: float | None = Field(
+        description="as in a search: the mean of both models'; null without a re-ranker"
+    )
     words: tuple[Word, ...]
     regions: tuple[Region, ...]
 

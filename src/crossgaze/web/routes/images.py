@@ -16,7 +16,7 @@ from crossgaze.search.results import Region as KeptRegion
 from crossgaze.vision.photos import PhotoError, format_of
 from crossgaze.web.library import Library
 from crossgaze.web.problems import RequestError
-from crossgaze.web.routes.parameters import ERRORS, Filters, Identity, Limit, Offset
+from crossgaze.web.routes.parameters import ERRORS, FARTHEST, Filters, Identity, Limit, Offset
 from crossgaze.web.schemas import PhotographDetail, PhotographPage, Region, Sentence
 from crossgaze.web.service import Service
 from crossgaze.web.thumbnails import Side
@@ -42,7 +42,7 @@ def router(service: Service) -> APIRouter:
             return PhotographPage(
                 photographs=tuple(cards.values()),
                 offset=offset,
-                next_offset=end if end < len(uids) else None,
+                next_offset=end if end < min(len(uids), FARTHEST + 1) else None,
                 found=len(uids),
                 total=library.photographs,
             )

@@ -26,7 +26,8 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     }.items()
 }
 
-Offset = Annotated[int, Query(ge=0, le=100_000, description="where the page begins")]
+FARTHEST = 100_000  # the last place at which a page may begin
+Offset = Annotated[int, Query(ge=0, le=FARTHEST, description="where the page begins")]
 Limit = Annotated[int, Query(ge=1, le=100, description="photographs on a page")]
 Identity = Annotated[int, Path(ge=1, le=MOST_ID, description="a photograph's id")]
 

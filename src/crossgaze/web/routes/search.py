@@ -21,7 +21,7 @@ from crossgaze.search.ranking import CANDIDATES
 from crossgaze.web.lanes import Place
 from crossgaze.web.library import Begun, Wanted
 from crossgaze.web.problems import RequestError, explain
-from crossgaze.web.routes.parameters import ERRORS, Filters, Limit, Offset
+from crossgaze.web.routes.parameters import ERRORS, FARTHEST, Filters, Limit, Offset
 from crossgaze.web.schemas import MOST_ID, ErrorBody, SearchAnswer, Sentence
 from crossgaze.web.service import Service
 
@@ -197,7 +197,7 @@ class _Page:
             stage="ranked" if block.done else "ranking" if block.ranked else "candidates",
             hits=hits,
             offset=self.offset,
-            next_offset=end if more else None,
+            next_offset=end if more and end <= FARTHEST else None,
             ranked=block.ranked,
             looked_at=len(uids),
             total=library.photographs,

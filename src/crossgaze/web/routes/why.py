@@ -10,8 +10,9 @@ from fastapi import APIRouter, Query
 
 from crossgaze.errors import InputError
 from crossgaze.explain.explanation import is_word
+from crossgaze.search.engine import together
 from crossgaze.search.queries import LONGEST, require_words
-from crossgaze.search.ranking import rerank_uids
+from crossgaze.search.ranking import products_of, rerank_uids
 from crossgaze.search.results import Hit
 from crossgaze.web.problems import RequestError
 from crossgaze.web.routes.images import shares
@@ -51,7 +52,7 @@ def router(service: Service) -> APIRouter:
 def _explain(service: Service, uid: int, sentence: str) -> Explanation:
     library = service.library
     entry, index = library.entry(uid), library.index
-    require_words(index, sentence, exhaustive=False)
+    require_words(index, sentence)
     started = time.perf_counter()
     if (index.kept.rows([uid]) < 0).any():
         index.reopen_kept()
@@ -60,7 +61,9 @@ def _explain(service: Service, uid: int, sentence: str) -> Explanation:
     looks = index.look(sentence, Hit(0, 0.0, entry.key, uid))
     score = None
     if index.reranker is not None:
-        score = round(float(rerank_uids(index, sentence, np.array([uid], np.int64))[0]), 5)
+        uids, (vector,) = np.array([uid], np.int64), index.embedder.texts([sentence])
+        products = products_of(index, vector, uids)
+        score = round(float(together(products, rerank_uids(index, sentence, uids))[0]), 5)
     service.metrics.step("look", time.perf_counter() - started)
     return Explanation(
         id=uid,

@@ -28,7 +28,7 @@ export class Library {
     this.state = await get("/index");
     const { photographs, sentences, embedder, reranker, answerer, folders, token, job } = this.state;
     const facts = { Photographs: photographs.toLocaleString("en"), Sentences: sentences.toLocaleString("en"),
-      "Candidates by": embedder, "Exact order by": reranker ?? "nothing, vectors alone decide",
+      "Candidates by": embedder, "Exact order by": reranker ? `it and ${reranker}, their mean` : "it alone",
       "Questions by": answerer ?? "nothing; start with --answerer MODEL" };
     $("library-facts").replaceChildren(...Object.entries(facts).flatMap(([name, value]) =>
       [make("dt", {}, name), make("dd", {}, value)]));

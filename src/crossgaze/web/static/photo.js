@@ -232,6 +232,10 @@ export class PhotoView {
     const id = this.id, said = $("ask-said");
     if (!question) return;
     said.textContent = "Looking and thinking …";
+    if (this.pinned?.step) { // of the last question
+      this.pinned = null;
+      this.#rest();
+    }
     $("answers").replaceChildren();
     $("steps").replaceChildren();
     try {
