@@ -103,6 +103,14 @@ def test_pointing_takes_the_mean_of_the_words_and_ties_count_against():
     assert (uniform["pointing"], uniform["pointing_any_word"]) == (0, 0)
 
 
+@pytest.mark.parametrize("count", [4, 10, 20, 24, 36, 37])
+def test_uniform_attention_attends_to_nothing_however_it_is_rounded(count):
+    regions = np.tile([0.0, 0, 10, 10], (count, 1))
+    weights = np.full((1, count), 1 / count, np.float32)
+    found = phrase_quality(weights, regions, [[0, 0, 10, 10]], 1 / count, AttentionConfig())
+    assert (found["precision"], found["recall"]) == (0, 0)
+
+
 def loops(weights, regions, boxes, threshold):
     """The words of section 3.4, one by one."""
 

@@ -79,19 +79,21 @@ def test_differences_have_signs():
 
 
 @pytest.mark.parametrize(
-    ("name", "images", "folds", "where", "same"),
+    ("name", "images", "folds", "split", "where", "same"),
     [
-        ("coco_precomp", 5000, 5, ("MS-COCO", "5 x 1K"), True),
-        ("coco_precomp", 5000, 1, ("MS-COCO", "5K"), True),
-        ("coco", 500, 1, ("MS-COCO", "5 x 1K"), False),
-        ("f30k_precomp", 1000, 1, ("Flickr30K", "1K"), True),
-        ("dataset_flickr30k", 1014, 1, ("Flickr30K", "1K"), False),
-        ("flickr8k", 1000, 1, ("Flickr30K", "1K"), False),
+        ("coco_precomp", 5000, 5, "testall", ("MS-COCO", "5 x 1K"), True),
+        ("coco_precomp", 5000, 1, "test", ("MS-COCO", "5K"), True),
+        ("coco_precomp", 5000, 1, "dev", ("MS-COCO", "5K"), False),
+        ("coco", 500, 1, "test", ("MS-COCO", "5 x 1K"), False),
+        ("f30k_precomp", 1000, 1, "test", ("Flickr30K", "1K"), True),
+        ("f30k_precomp", 1000, 1, "dev", ("Flickr30K", "1K"), False),
+        ("dataset_flickr30k", 1014, 1, "val", ("Flickr30K", "1K"), False),
+        ("flickr8k", 1000, 1, "test", ("Flickr30K", "1K"), False),
     ],
 )
-def test_the_nearest_of_the_papers_protocols(name, images, folds, where, same):
+def test_the_nearest_of_the_papers_protocols(name, images, folds, split, where, same):
     assert papers_data(name, images, folds) == where
-    assert same_data(name, images, folds) is same
+    assert same_data(name, images, folds, {split}) is same
 
 
 def test_markdown_has_every_row():

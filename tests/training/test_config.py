@@ -70,6 +70,10 @@ def test_a_companion_is_of_its_familys_type():
         ({"schedule": {"after": [0]}}, "schedule.after: got 0, wanted a whole number"),
         ({"schedule": {"floor": 1.0}}, "schedule.floor: got 1.0"),
         ({"augment": {"words": 1.5}}, "augment.words: got 1.5"),
+        (
+            {"augment": {"words": 0.1}, "constraints": {"ccs": 0.1, "drawn": 1}},
+            "constraints.drawn: words that augment.words drops cannot be swapped beforehand",
+        ),
         ({"augment": {"noise": -0.1}}, "augment.noise: got -0.1, wanted a number, 0 or more"),
         ({"data": {"captions": "a", "regions": ["b", "c"]}}, "got 1 captions and 2 regions"),
         ({"data": {"captions": "a", "regions": "b", "train": []}}, "data.train: got no split"),

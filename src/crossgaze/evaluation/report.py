@@ -196,7 +196,7 @@ def tables(
         size = f"{images:,} images" if folds == 1 else f"mean of {folds} x {images // folds:,}"
         where = papers_data(captioned.name, images, folds)
         rows = retrieval_rows(families, *where) if papers else []
-        same = same_data(captioned.name, images, folds)
+        same = same_data(captioned.name, images, folds, captioned.splits)
         measured = [(name, f"{data}, {size}", protocol.figures)]
         made.append(
             retrieval_table(measured, rows, title=f"{data}: recall", same=same, level=level)

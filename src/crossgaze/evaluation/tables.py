@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from crossgaze.evaluation.bootstrap import Estimate
@@ -67,8 +67,17 @@ def papers_data(name: str, images: int, folds: int) -> tuple[str, str]:
     return (COCO, "5K") if folds == 1 and images > 1000 else (COCO, "5 x 1K")
 
 
-def same_data(name: str, images: int, folds: int) -> bool:
-    """Tell whether the papers' rows are on the very set and protocol that was measured."""
+def same_data(name: str, images: int, folds: int, splits: Iterable[str]) -> bool:
+    """Tell whether the papers' rows are on the very set and protocol that was measured.
+
+    Args:
+        name: of the measured data set.
+        images: how many.
+        folds: in how many folds they were searched.
+        splits: of the images; "" where they have none. The papers' are of test.
+    """
+    if not all(split == "" or split.startswith("test") for split in splits):
+        return False
     known = {
         F30K: re.search(r"f(lickr)?_?30k", name.lower()) is not None,
         COCO: "coco" in name.lower(),

@@ -170,6 +170,11 @@ class TrainConfig:
             raise InputError(f"data: {self.family} learns from {wanted}, wanted data.{wanted}")
         if self.task == "answer" and self.constraints.active:
             raise InputError(f"constraints: {self.family} has none, wanted no such key")
+        if self.augment.words and self.constraints.ccs and self.constraints.drawn:
+            raise InputError(
+                "constraints.drawn: words that augment.words drops cannot be swapped beforehand, "
+                "wanted 0 for one of them"
+            )
         self.model_config()
         self.companion_config()
 
