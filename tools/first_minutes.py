@@ -46,7 +46,7 @@ TAIL = """
   ones; scores only compare photographs of one search.
 - **Indexing takes its time.** A photograph takes about a seventh of a second on two cores, so
   10,000 take more than twenty minutes, once. It may be stopped and goes on.
-- **The models are small and learned from 8,617 photographs.** People, dogs, sport, streets, food
+- **The models are small and learned from 8,616 photographs.** People, dogs, sport, streets, food
   and rooms they know; names, places, counting and writing they do not.
 - **Answers are of rooms.** r-DAN learned from DAQUAR, photographs of rooms with answers of a word
   or two, and is right about a quarter of the time there. Elsewhere it guesses.

@@ -1,0 +1,119 @@
+"""The words of docs/results.md, around its tables."""
+
+LOOKED = ""  # what was looked for where a claim did not hold, with a space in front
+
+TEXT = """\
+# Results
+
+<!-- tools/results_page.py writes this page from results/flickr8k/*.json and results/rdan/*.json -->
+
+Measured here: [questions](#questions) on two sets of their own, all else on Flickr8k's 1,000 test
+images with five sentences each (dev where it says so), by models trained on its training images
+with regions of our own. Words are those of a frozen MiniLM, each with a small vector of its own
+that is learned, in every row that does not say otherwise: 5,999 photographs are few to learn a
+language from, and rows compare only where all read alike. (MiniLM's last layer has read the whole
+sentence into every word; that the word itself is then hard to see is our guess, what such vectors
+bring is measured.) Rows were run once before by recipes without them, and test was looked at then,
+too; what changed was chosen on dev. The papers' numbers are on other data with other features;
+[`crossgaze evaluate`](evaluation.md) sets them beside ours. Settings and the epoch were chosen on
+dev.
+
+{done} of {wanted} results are in; training them took {hours} hours.
+
+- **i2t**: an image asks for sentences; **t2i**: a sentence asks for images; **rsum**: the sum of
+  the six recalls.
+- **Intervals** are of the luck of the test images, by drawing images again
+  ([how](evaluation.md)). Of several seeds they are of the mean.
+- **±** is the standard deviation over seeds, the luck of training.
+
+## Regions
+
+SCAN t-i AVG, trained the same way on regions that are objects, on a 6 x 6 grid, and on objects
+with the whole image as one more. On dev. F1 counts phrases that no region fits as 0, so that
+regions do not gain by what they miss.
+
+{regions}
+
+Objects with the whole image have the highest rsum and F1 and are the default of `crossgaze
+extract`. Where words look they are far ahead of the grid, whose cells fit hardly any box, so that
+`pointing` tells more there. In rsum they are ahead of it by an interval that just holds 0, of one
+seed each, and an image finds its sentences at once (i2t R@1) no more often: both kinds of regions
+come from one network over the same pixels, and a sentence is told from others more by what is
+there than by where (our guess). These three rows had words of MiniLM alone; all other rows were
+given vectors of their own after.
+
+## Retrieval
+
+The aim was R@1 past 40 and 30, for the best model or pair. {aim}
+
+{retrieval}
+
+What one machine's hours made different from the papers: four epochs (the GRU eight) with a
+learning rate that falls to nearly 0 by their end, so that the last is the best nearly everywhere
+and a longer run could go further; MMCA with D = 128 and batches of 32, chosen by 200 images of
+dev; m-DAN by Adam instead of SGD; CCS with one swapped sentence for each caption, drawn before
+training, because a frozen MiniLM then reads it once.
+
+## Attention
+
+On the phrases of Flickr30k Entities in the test sentences, for models whose words look at
+regions. `covered` is the share of phrases that a region fits; the others count in `pointing`
+alone. Two models together average scores, not attention, and have none of their own.
+
+{attention}
+
+## From one set to another, and both together
+
+CCR/CCS table 3's protocol: learned from one set, tested on another it has never seen (500 test
+images of MS-COCO, 1,000 of Flickr8k, so that their figures do not compare), beside the same model
+at home; and one model that learned from both. COCO here is 2,617 training photographs.
+
+{transfer}
+
+What more data buys, as differences on the same test images (95 % interval):
+
+{more}
+
+## Did the papers' claims hold?
+
+The difference of the two rows on the same test images, all seeds of each; for two models together
+against one of them, the same seeds. *Held* and *did not hold* are differences whose interval is on
+one side of 0. "Seeds differ as much" stands where other seeds alone could make as large a
+difference: it is below twice its standard deviation by the luck of training.
+
+{claims}
+
+{luck}{looked} The papers' differences are on their data. SCAN's table 1 joins t-i AVG with i-t
+LSE, where ours is with i-t AVG, and its table 4 leaves hard negatives out of i-t AVG.
+
+## Learning curves
+
+The sum of recalls on dev after each epoch; a ring is the best epoch, which was kept. Several lines
+of one colour are seeds.
+
+{curves}
+
+## Questions
+
+{questions}
+## Making it again
+
+Regions first, then any row; all its seeds and the members that it averages come with it. What has
+a result is left alone without `--again`, and a run in `runs/flickr8k/` that has ended is not
+trained twice.
+
+```sh
+crossgaze extract ../shared/data/flickr8k/images regions/flickr8k
+crossgaze extract ../shared/data/flickr8k/images regions/flickr8k-objects --no-whole
+crossgaze extract ../shared/data/flickr8k/images regions/flickr8k-grid --regions grid --grid 6
+crossgaze extract ../shared/data/coco/images regions/coco
+python tools/experiments.py --list
+python tools/results_page.py
+```
+
+Epochs are of each seed. Minutes are of one run, the mean over seeds, or the sum of the members;
+the machine stands in the result. Parameters are the numbers that the model learns, without what
+only training needs.
+
+{making}
+"""
