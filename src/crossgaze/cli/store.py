@@ -41,6 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     bring.add_argument("--split", metavar="NAME", help="the split of a *_precomp folder")
     bring.add_argument("--regions", metavar="K", type=int, help="regions kept an image (tsv, npz)")
     bring.add_argument("--dtype", choices=["float16", "float32"], help="convert to this")
+    bring.add_argument(
+        "--names", metavar="DATA", help="captions whose names bare numbers become (tsv, npz)"
+    )
     sort = actions.add_parser("sort", help="each image's regions in another order")
     sort.add_argument("store", metavar="STORE")
     sort.add_argument("out", metavar="OUT")
@@ -115,6 +118,7 @@ def _import(args: argparse.Namespace) -> int:
             split=args.split,
             regions=args.regions,
             dtype=args.dtype,
+            names=args.names,
             on_progress=step,
         )
     if not (store.folder / REPORT).is_file():  # a file that is mapped is taken whole

@@ -1,5 +1,7 @@
 """Features that users already have, seen from the source."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from crossgaze.data.captions.precomp import read_precomp
 from crossgaze.data.regions.import_report import read_import_report
 from crossgaze.data.regions.importing import import_regions
 from crossgaze.data.regions.merge import merge_stores
+from crossgaze.data.regions.renaming import renamed_by_number
 from crossgaze.errors import FileFormatError, InputError
 from feature_files import RNG, lxmert_line, random_image, save, tsv_line
 
@@ -98,3 +101,27 @@ def test_sources_that_are_nothing_are_named(tmp_path):
             import_regions(tmp_path / source, tmp_path / "s")
     with pytest.raises(InputError, match="no such file or folder"):
         import_regions(tmp_path / "no", tmp_path / "s")
+
+
+def test_bare_numbers_become_the_names_that_captions_have(tmp_path):
+    names = ["COCO_val2014_000000391895.jpg", "COCO_train2014_000000000007.jpg", "other.jpg"]
+    lines = [json.dumps({"image": name, "caption": "a dog", "split": "train"}) for name in names]
+    (tmp_path / "captions.jsonl").write_text("\n".join(lines))
+    ids = ["391895", "7", "12"]  # the last is nobody's
+    rows = [tsv_line(one, *random_image(3)) for one in ids]
+    (tmp_path / "f.tsv").write_text("".join(rows))
+    store = import_regions(tmp_path / "f.tsv", tmp_path / "s", names=tmp_path / "captions.jsonl")
+    assert list(store.ids) == [*names[:2], "12"]
+    plain = import_regions(tmp_path / "f.tsv", tmp_path / "t")
+    assert list(plain.ids) == ids
+    np.testing.assert_array_equal(plain.features[:], store.features[:])
+    np.save(tmp_path / "f.npy", np.ones((3, 2, 4), np.float32))
+    with pytest.raises(InputError, match=r"names: .*f\.npy has no ids of its own"):
+        import_regions(tmp_path / "f.npy", tmp_path / "u", names=tmp_path / "captions.jsonl")
+
+
+def test_names_that_numbers_do_not_tell_apart_are_refused():
+    with pytest.raises(InputError, match=r"val_07\.jpg and train_7\.jpg end in the same number"):
+        renamed_by_number(["train_7.jpg", "val_07.jpg"])
+    with pytest.raises(InputError, match="no image's name ends in a number"):
+        renamed_by_number(["a.jpg"])

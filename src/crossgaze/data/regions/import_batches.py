@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crossgaze.data.regions.import_report import ImportReport
+from crossgaze.data.regions.renaming import Rename
 from crossgaze.data.regions.store import RegionStore
 from crossgaze.data.regions.writer import RegionWriter
 from crossgaze.errors import FileFormatError, InputError
@@ -88,6 +89,7 @@ def import_images(
     made_by: Mapping[str, Any],
     files: int,
     on_progress: Progress | None,
+    rename: Rename | None = None,
 ) -> RegionStore:
     """Append what the iterator gives, in batches, leaving out what is in the store already.
 
@@ -102,7 +104,10 @@ def import_images(
         made_by: what the store remembers of its making; "from" names the kind of files.
         files: how many files are read, for the report.
         on_progress: called with (read, total).
+        rename: gives images their ids in the store.
     """
+    if rename is not None:
+        images = ((replace(image, id=rename(image.id)), done) for image, done in images)
     first, begun = next(images)
     width, seen, ignored = first.features.shape[1], dict[str, str](), set[str]()
     regions_cut = images_cut = 0

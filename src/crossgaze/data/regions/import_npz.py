@@ -24,6 +24,7 @@ from crossgaze.data.regions.import_batches import (
     require_utf8_names,
     stamps,
 )
+from crossgaze.data.regions.renaming import Rename
 from crossgaze.data.regions.store import FIELDS, RegionStore
 from crossgaze.errors import FileFormatError, InputError, require_folder
 
@@ -57,6 +58,7 @@ def import_npz(
     regions: int | None = None,
     dtype: str = "float16",
     on_progress: Progress | None = None,
+    rename: Rename | None = None,
 ) -> RegionStore:
     """Make a store of a folder with one `.npz` an image; goes on where it was stopped.
 
@@ -73,6 +75,7 @@ def import_npz(
             What is cut off is counted in the report (`read_import_report`).
         dtype: "float16" or "float32".
         on_progress: called with (images read, images in all).
+        rename: gives images their ids in the store.
     """
     root = require_folder(folder, "a folder of .npz files, one an image")
     files = sorted(root.glob("*.npz"))
@@ -89,7 +92,9 @@ def import_npz(
         **stamps(files),
     }
     total = len(files)
-    return import_images(images, total, Path(out), regions, dtype, made_by, total, on_progress)
+    return import_images(
+        images, total, Path(out), regions, dtype, made_by, total, on_progress, rename
+    )
 
 
 def _image(path: Path) -> ImageRegions:

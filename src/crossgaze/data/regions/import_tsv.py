@@ -22,6 +22,7 @@ from crossgaze.data.regions.import_batches import (
     require_utf8_names,
     stamps,
 )
+from crossgaze.data.regions.renaming import Rename
 from crossgaze.data.regions.store import RegionStore
 from crossgaze.data.textfiles import MAX_NAME_CHARS
 from crossgaze.errors import FileFormatError, InputError, require_file
@@ -51,6 +52,7 @@ def import_tsv(
     regions: int | None = None,
     dtype: str = "float16",
     on_progress: Progress | None = None,
+    rename: Rename | None = None,
 ) -> RegionStore:
     """Make a store of bottom-up-attention TSV files, boxes included; goes on where it was stopped.
 
@@ -66,6 +68,7 @@ def import_tsv(
             What is cut off is counted in the report (`read_import_report`).
         dtype: "float16" or "float32".
         on_progress: called with (bytes read, bytes in all).
+        rename: gives images their ids in the store.
     """
     given = [tsv] if isinstance(tsv, str | Path) else list(tsv)
     if not given:
@@ -78,7 +81,7 @@ def import_tsv(
     made_by = {"from": "bottom-up-attention TSV", "files": named, **stamps(files)}
     total = sum(path.stat().st_size for path in files)
     return import_images(
-        _images(files), total, Path(out), regions, dtype, made_by, len(files), on_progress
+        _images(files), total, Path(out), regions, dtype, made_by, len(files), on_progress, rename
     )
 
 

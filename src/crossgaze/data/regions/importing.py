@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from crossgaze.data.captions.precomp import precomp_layout, read_precomp
+from crossgaze.data.captions.reading import read_captions
 from crossgaze.data.regions.import_batches import Progress
 from crossgaze.data.regions.import_npy import import_npy
 from crossgaze.data.regions.import_npz import import_npz
 from crossgaze.data.regions.import_tsv import import_tsv, is_tsv, tsv_files
+from crossgaze.data.regions.renaming import renamed_by_number
 from crossgaze.data.regions.store import RegionStore
 from crossgaze.errors import InputError
 
@@ -20,6 +22,7 @@ def import_regions(
     split: str | None = None,
     regions: int | None = None,
     dtype: str | None = None,
+    names: str | Path | None = None,
     on_progress: Progress | None = None,
 ) -> RegionStore:
     """Make a store of features that are there already; what they are is seen from the source.
@@ -31,10 +34,15 @@ def import_regions(
         split: which split of a `*_precomp` folder; its ids are those of `read_precomp`.
         regions: regions kept an image, for `.tsv` and `.npz`.
         dtype: "float16" or "float32" to convert; None keeps an `.npy` file as it is.
+        names: captions whose images' names the ids become, where ids are bare numbers, for `.tsv`
+            and `.npz`: 391895 is COCO_val2014_000000391895.jpg.
         on_progress: called with (done, total).
     """
     path = Path(source)
     kind = _kind(path)
+    if names is not None and kind in ("precomp", "npy"):
+        raise InputError(f"names: {path} has no ids of its own, only .tsv and .npz files have")
+    rename = None if names is None else renamed_by_number(read_captions(names).images)
     if split is not None and kind != "precomp":
         raise InputError(f"split: {path} has no splits, only a *_precomp folder has")
     if regions is not None and kind in ("precomp", "npy"):
@@ -47,9 +55,13 @@ def import_regions(
         return import_npy(path, out, dtype=dtype, on_progress=on_progress)
     number = dtype or "float16"
     if kind == "npz":
-        return import_npz(path, out, regions=regions, dtype=number, on_progress=on_progress)
+        return import_npz(
+            path, out, regions=regions, dtype=number, on_progress=on_progress, rename=rename
+        )
     files = tsv_files(path) if path.is_dir() else [path]
-    return import_tsv(files, out, regions=regions, dtype=number, on_progress=on_progress)
+    return import_tsv(
+        files, out, regions=regions, dtype=number, on_progress=on_progress, rename=rename
+    )
 
 
 def _kind(path: Path) -> str:
