@@ -309,10 +309,10 @@ READERS = (
     Reader("model folder: r-DAN", answerer, _answerer, 0.1),
     Reader("model folder: regions", region_model, _region_model, 0.02),
     Reader("model folder: BERT", bert, _bert, 0.05, malice=False),
-    Reader("training run", run, _run, 0.02, malice=False),
+    Reader("training run", run, _run, 0.02, malice=False, grows=True),
     Reader("result of an evaluation", result, _result),
     Reader("index: head", index_head, _index_head),
-    Reader("index: all files", index, _index, 0.02, malice=False),
+    Reader("index: all files", index, _index, 0.02, malice=False, grows=True),
     *(
         Reader(f"photograph: {kind}", partial(photo, kind=kind), _photo)
         for kind in ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")

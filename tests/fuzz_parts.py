@@ -32,6 +32,7 @@ class Reader:
         share: of the number of inputs; 1 for a reader that takes about a millisecond.
         malice: whether bad content may stand behind checksums that are right. Not for a user's
             own run and a database's files, which are trusted but may be damaged.
+        grows: whether what is read is also written to, as a run that goes on is.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Reader:
     read: Callable[[Path, Path], object]
     share: float = 1.0
     malice: bool = True
+    grows: bool = False
 
 
 @dataclass
@@ -92,8 +94,11 @@ def _judge(event, path, allowed, strays):
         return
     where = os.path.abspath(os.fsdecode(path))  # noqa: PTH100 (an audit hook stays simple)
     # What a library leaves when it is first used: bytecode, folders for its own caches.
-    kept = ("__pycache__", "torchinductor", "matplotlib", ".cache")
-    if not where.startswith((str(allowed), "/dev/null")) and not any(k in where for k in kept):
+    parts = Path(where).parts
+    caches = ("__pycache__", "matplotlib", ".cache")
+    if where == "/dev/null" or any(p in caches or p.startswith("torchinductor_") for p in parts):
+        return
+    if not any(where == place or where.startswith(place + os.sep) for place in allowed):
         strays.append((event, where))
 
 
@@ -101,8 +106,12 @@ sys.addaudithook(_hook)
 
 
 @contextmanager
-def guarded(allowed: Path):
-    """Watch the block: it ends in time, stays in memory, writes nowhere but into `allowed`."""
+def guarded(*allowed: Path):
+    """Watch the block: it ends in time, stays in memory, writes nowhere but into `allowed`.
+
+    Python's own writes are seen as they happen; those of compiled code, which no hook sees, by what
+    lies beside the allowed folders before and after.
+    """
 
     def stop(signum, frame):
         raise HangError(f"after {SECONDS} seconds")
@@ -114,7 +123,8 @@ def guarded(allowed: Path):
     signal.setitimer(signal.ITIMER_REAL, SECONDS)
     if pages:
         resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MEMORY, hard))
-    _watched.append((allowed, strays))
+    _watched.append((tuple(map(str, allowed)), strays))
+    beside = sorted(set(allowed[0].parent.rglob("*")) - _inside(allowed))
     try:
         yield
     finally:
@@ -123,6 +133,11 @@ def guarded(allowed: Path):
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert not strays, f"wrote or ran something elsewhere: {strays}"
+    assert sorted(set(allowed[0].parent.rglob("*")) - _inside(allowed)) == beside
+
+
+def _inside(folders):
+    return {path for folder in folders for path in (folder, *folder.rglob("*"))}
 
 
 def good_files(reader: Reader, folder: Path) -> dict[str, bytes]:
@@ -136,7 +151,7 @@ def good_files(reader: Reader, folder: Path) -> dict[str, bytes]:
         for path in sorted(source.rglob("*"))
         if path.is_file()
     }
-    with guarded(folder):
+    with guarded(target, *([source] if reader.grows else [])):
         reader.read(source, target)
     return files
 
@@ -152,7 +167,7 @@ def try_reading(reader: Reader, files: dict[str, bytes], folder: Path, tally: Ta
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     try:
-        with guarded(folder):
+        with guarded(target, *([source] if reader.grows else [])):
             reader.read(source, target)
         tally.read += 1
     except InputError as error:
