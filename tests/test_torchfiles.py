@@ -6,12 +6,16 @@ import io
 import pickle
 import zipfile
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
 
+import checkpoint_files
+import search_parts
 from crossgaze.errors import FileFormatError, InputError
 from crossgaze.models.checkpoints import import_checkpoint
+from crossgaze.models.pretrained import load
 from crossgaze.torchfiles import load_torch, save_tensors, save_torch
 from crossgaze.training.snapshots import read_checkpoint
 from crossgaze.vision.backbones.base import read_weights
@@ -92,3 +96,53 @@ def test_what_safetensors_cannot_write_is_what_the_system_said(tmp_path):
     assert caught.value.errno == errno.ENOENT
     save_tensors(tmp_path / "x.safetensors", {"a": torch.ones(2)})
     assert load_file(tmp_path / "x.safetensors")["a"].tolist() == [1, 1]
+
+
+def damaged(data, rng, count=24):
+    """Give copies of a file with one bit flipped, and copies that are cut off."""
+    for _ in range(count):
+        place, bit = int(rng.integers(len(data))), int(rng.integers(8))
+        yield data[:place] + bytes([data[place] ^ (1 << bit)]) + data[place + 1 :]
+    for share in (0.0, 0.1, 0.5, 0.9, 0.999):
+        yield data[: int(share * len(data))]
+
+
+def test_no_flipped_bit_of_a_model_is_loaded_and_none_that_is_cut_off(tmp_path):
+    search_parts.reranker().save_pretrained(tmp_path / "m")
+    path = tmp_path / "m" / "model.safetensors"
+    for bad in damaged(path.read_bytes(), np.random.default_rng(0)):
+        path.write_bytes(bad)
+        with pytest.raises(InputError, match=r"model\.safetensors"):
+            load(tmp_path / "m")
+
+
+def test_a_flipped_bit_of_a_checkpoint_changes_nothing_or_is_refused(tmp_path):
+    """Some bits of a zip say nothing: dates, say. The tensors must be what they were."""
+    torch.manual_seed(0)
+    whole = {"a": torch.randn(500), "b": {"c": torch.arange(300)}}
+    path = tmp_path / "checkpoint.pt"
+    torch.save(whole, path)
+    refused = 0
+    for bad in damaged(path.read_bytes(), np.random.default_rng(1), count=200):
+        path.write_bytes(bad)
+        try:
+            found = load_torch(path)
+        except Exception:  # noqa: BLE001 (of many kinds, as it says; who calls it makes them one)
+            refused += 1
+            continue
+        assert torch.equal(found["a"], whole["a"])
+        assert torch.equal(found["b"]["c"], whole["b"]["c"])
+    assert refused > 150
+
+
+def test_a_flipped_weight_of_a_papers_checkpoint_is_named(tmp_path):
+    path = checkpoint_files.save(
+        tmp_path / "c.pth.tar", checkpoint_files.plain_states(), checkpoint_files.options()
+    )
+    data = bytearray(path.read_bytes())
+    weight = torch.load(path, weights_only=False)["model"][0]["fc.weight"]
+    place = data.find(weight.numpy().tobytes())
+    data[place + 2] ^= 64
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=r"c\.pth\.tar: is damaged: .* is not what its checksum"):
+        import_checkpoint(path, "scan")

@@ -131,10 +131,13 @@ DAYS = (
         ),
     ),
     Row(
-        "a model, a checkpoint or a training run was cut off or damaged",
-        "refused before it is used",
+        "a model, a checkpoint or a training run was cut off, or bits of it flipped",
+        "refused before it is used: weights have checksums, as heads and zips keep them",
         ONE_LINE,
         (
+            f"{TORCH}test_no_flipped_bit_of_a_model_is_loaded_and_none_that_is_cut_off",
+            f"{TORCH}test_a_flipped_bit_of_a_checkpoint_changes_nothing_or_is_refused",
+            f"{TORCH}test_a_flipped_weight_of_a_papers_checkpoint_is_named",
             f"{SAVED}test_a_damaged_folder_is_named",
             "tests/models/test_checkpoints.py::test_what_is_wrong_with_a_checkpoint_is_named",
             f"{TRAINER}test_a_damaged_checkpoint_is_named",
@@ -144,7 +147,7 @@ DAYS = (
     ),
     Row(
         "an index was cut off or damaged",
-        "refused; regions that are missing are made again",
+        "its head, tables and regions are refused; regions that are missing are made again",
         ONE_LINE,
         (
             f"{REFUSALS}test_another_version_and_damage_are_refused_in_a_line",

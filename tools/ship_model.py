@@ -20,11 +20,11 @@ from pathlib import Path
 from safetensors.torch import load_file
 
 from crossgaze.errors import InputError
-from crossgaze.files import write_atomically
+from crossgaze.files import write_atomically, write_json
 from crossgaze.models.answerer import Answerer
 from crossgaze.models.base import Model
 from crossgaze.models.finding import FILES, ZOO
-from crossgaze.models.pretrained import load, replacing_folder
+from crossgaze.models.pretrained import digest_of, load, replacing_folder
 from crossgaze.torchfiles import save_tensors
 
 CARDS = Path(__file__).parent / "cards"
@@ -112,6 +112,8 @@ def ship(run, name, zoo=ZOO, *, limit=LIMIT, results=(), words=None):
             for key, value in weights.items()
         }
         save_tensors(out / "model.safetensors", halves)
+        head = json.loads((out / "config.json").read_text("utf-8"))
+        write_json(out / "config.json", head | {"weights": digest_of(out / "model.safetensors")})
         load(out)  # refuses weights beyond the range of half precision
         size = sum(path.stat().st_size for path in out.iterdir()) / 1e6
         if size > limit:

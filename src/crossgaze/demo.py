@@ -74,7 +74,8 @@ class Search:
     def rank(self) -> int:
         """Where the right photograph stands, from 1."""
         names = [Path(hit.path).name for hit in self.found.hits]
-        return names.index(self.wanted) + 1
+        # A package of another version may lack the photograph.
+        return names.index(self.wanted) + 1 if self.wanted in names else len(names) + 1
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON holds it."""

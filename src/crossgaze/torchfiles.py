@@ -2,7 +2,7 @@
 
 torch's unpickler for weights builds tensors, plain values and the classes that are named here, and
 runs nothing; but it inflates compressed members of the zip, which `torch.save` never writes and a
-bomb has.
+bomb has, and it does not look at the checksums that `torch.save` wrote.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ def load_torch(path: Path, device: str | torch.device = "cpu", classes: Sequence
         classes: that may be built beside tensors and plain values.
 
     Raises:
-        FileFormatError: if it unpacks to more than it is.
+        FileFormatError: if it unpacks to more than it is, or a part is not what its checksum says.
         Exception: of many kinds, of torch, zip and pickle, on a file that is none or is damaged.
     """
     require_no_bomb(path)
+    require_whole_zip(path)
     with torch.serialization.safe_globals(list(classes)):
         return torch.load(path, map_location=device, weights_only=True)
 
@@ -48,6 +49,16 @@ def require_no_bomb(path: Path) -> None:
         raise FileFormatError(
             path, f"has {size:,} bytes and unpacks to {unpacked:,}; torch.save packs nothing"
         )
+
+
+def require_whole_zip(path: Path) -> None:
+    """Refuse a zip of which some bit has flipped."""
+    if not zipfile.is_zipfile(path):
+        return  # the format of old versions has no checksums
+    with zipfile.ZipFile(path) as archive:
+        bad = archive.testzip()
+    if bad is not None:
+        raise FileFormatError(path, f"is damaged: {bad} is not what its checksum says")
 
 
 def save_tensors(path: Path, weights: Mapping[str, Tensor]) -> None:

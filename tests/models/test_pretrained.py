@@ -144,14 +144,21 @@ def test_a_head_that_asks_for_too_much_is_refused_before_memory_is_taken(tmp_pat
         load(tmp_path / "m")
 
 
+def put_weights(weights, path):
+    """Put other weights into a model's folder, as somebody does who means it."""
+    save_file(weights, path)
+    head = json.loads(path.with_name("config.json").read_text())
+    path.with_name("config.json").write_text(json.dumps(head | {"weights": None}))
+
+
 def test_weights_that_are_no_numbers_are_named(tmp_path):
     small("scan").save_pretrained(tmp_path / "m")
     path = tmp_path / "m" / "model.safetensors"
     weights = load_file(path)
-    save_file(weights | {"regions.bias": torch.full((6,), torch.nan)}, path)
+    put_weights(weights | {"regions.bias": torch.full((6,), torch.nan)}, path)
     with pytest.raises(FileFormatError, match=r"regions.bias holds values that are not finite"):
         load(tmp_path / "m")
-    save_file(weights | {"regions.bias": torch.ones(6, dtype=torch.int64)}, path)
+    put_weights(weights | {"regions.bias": torch.ones(6, dtype=torch.int64)}, path)
     with pytest.raises(FileFormatError, match=r"regions.bias holds torch.int64, wanted floating"):
         load(tmp_path / "m")
 
@@ -160,7 +167,7 @@ def test_half_precision_on_disk_is_full_in_memory(tmp_path):
     model = small("scan")
     model.save_pretrained(tmp_path / "m")
     path = tmp_path / "m" / "model.safetensors"
-    save_file({key: value.half() for key, value in load_file(path).items()}, path)
+    put_weights({key: value.half() for key, value in load_file(path).items()}, path)
     again = load(tmp_path / "m")
     assert {p.dtype for p in again.parameters()} == {torch.float32}
     regions = torch.randn(2, 3, 5)
@@ -338,6 +345,6 @@ def test_eight_bit_numbers_are_refused(tmp_path):
     model.save_pretrained(tmp_path / "m")
     path = tmp_path / "m" / "model.safetensors"
     weights = {key: value.to(torch.float8_e4m3fn) for key, value in load_file(path).items()}
-    save_file(weights, path)
+    put_weights(weights, path)
     with pytest.raises(FileFormatError, match=r"holds torch.float8_e4m3fn, wanted floating point"):
         load(tmp_path / "m")

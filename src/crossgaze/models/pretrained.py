@@ -77,7 +77,7 @@ def _write(model: Model, out: Path) -> None:
     digest = None
     if model.vocabulary is not None:
         model.vocabulary.save(out / "vocab.json")
-        digest = _digest(out / "vocab.json")
+        digest = digest_of(out / "vocab.json")
     if model.text.seen is not None:
         write_words(out, model.text.seen)
     write_atomically(out / "README.md", model_card(model))
@@ -90,6 +90,7 @@ def _write(model: Model, out: Path) -> None:
             "config": to_dict(model.config),
             "words": model.text.words,
             "vocabulary": digest,
+            "weights": digest_of(out / "model.safetensors"),
             "origin": model.origin,
             "crossgaze": __version__,
         },
@@ -208,6 +209,10 @@ def _load(folder: Path, device: str | torch.device) -> Model | Ensemble:
         weights = load_file(path)
     except (SafetensorError, OSError) as error:
         raise FileFormatError(path, f"does not read as safetensors: {error}") from None
+    if head.get("weights") is not None and digest_of(path) != head["weights"]:
+        raise FileFormatError(
+            path, "is damaged, or has other weights than config.json was written with"
+        )
     model.origin = head.get("origin") or {}
     model.text.seen = read_words_file(folder)
     load_weights(model, weights, path)
@@ -223,13 +228,15 @@ def _vocabulary(folder: Path, head: Mapping[str, Any]) -> Vocabulary | int | Non
         return words
     if not path.is_file():
         raise FileFormatError(path, "is missing, the model's words lie in it")
-    if _digest(path) != digest:
+    if digest_of(path) != digest:
         raise FileFormatError(path, "is another vocabulary than the model was saved with")
     return Vocabulary.load(path)
 
 
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+def digest_of(path: Path) -> str:
+    """Return the SHA-256 of a file, as a model's head keeps it."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _read_head(path: Path) -> dict[str, Any]:
