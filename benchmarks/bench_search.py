@@ -19,6 +19,7 @@ to see that it works; its JSON and plot go to FOLDER and say nothing about speed
 """
 
 import argparse
+import itertools
 import json
 import os
 import statistics
@@ -43,7 +44,7 @@ from crossgaze.search.index import Index
 from crossgaze.search.kept import KeptRegions
 from crossgaze.search.lance import LanceEngine
 from crossgaze.search.memory import MemoryEngine
-from crossgaze.search.ranking import CANDIDATES, find_photos
+from crossgaze.search.ranking import CANDIDATES, RANKINGS, find_photos
 from crossgaze.vision.extract import extract
 from search_report import check_bars, machine, memory, plot
 from search_world import REGIONS, MeanOfWords, NoSource, clustered, make_index, make_scan, queries
@@ -102,14 +103,17 @@ def search_only(folder, rounds, exhaustive):
         seconds.append(taken)
         steps.append(found.milliseconds)
     used = memory()
-    kept = {count: [] for count in COUNTS}
+    kept = {rank_by: {count: [] for count in COUNTS} for rank_by in RANKINGS}
     whole = []
-    for query in asked[5 : 5 + exhaustive]:
-        taken, all_of_them = timed(lambda query=query: index.search(query, TOP, exhaustive=True))
+    for rank_by, query in itertools.product(RANKINGS, asked[5 : 5 + exhaustive]):
+        how = {"rank_by": rank_by}
+        taken, all_of_them = timed(
+            lambda query=query, how=how: index.search(query, TOP, exhaustive=True, **how)
+        )
         whole.append(taken)
         wanted = {hit.uid for hit in all_of_them.hits}
-        for count, shares in kept.items():
-            found = find_photos(index, query, TOP, candidates=count)
+        for count, shares in kept[rank_by].items():
+            found = find_photos(index, query, TOP, candidates=count, **how)
             shares.append(len(wanted & {hit.uid for hit in found.hits}) / len(wanted))
     result = {
         "images": len(index),
@@ -126,7 +130,11 @@ def search_only(folder, rounds, exhaustive):
         "exhaustive, seconds": round(statistics.median(whole), 3),
         "exhaustive queries": exhaustive,
         "share of the exhaustive top 10 by candidates": {
-            str(count): round(statistics.mean(shares), 4) for count, shares in kept.items()
+            str(count): round(statistics.mean(shares), 4) for count, shares in kept["both"].items()
+        },
+        "the same, ranked by the re-ranker alone": {
+            str(count): round(statistics.mean(shares), 4)
+            for count, shares in kept["reranker"].items()
         },
     }
     print(json.dumps(result))

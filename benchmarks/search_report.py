@@ -61,9 +61,14 @@ def check_bars(found):
         bar(f"{name}, p95 ms", part["milliseconds"]["p95"], 120)
         # As many candidates as when it was measured, which may have been more or fewer than now.
         count = str(part.get("candidates", CANDIDATES))
-        kept = part["share of the exhaustive top 10 by candidates"].get(count)
-        if kept is not None:
-            bar(f"{name}, {count} candidates, share of the exhaustive top 10", kept, least=0.95)
+        for key, by in (
+            ("share of the exhaustive top 10 by candidates", ""),
+            ("the same, ranked by the re-ranker alone", ", by the re-ranker alone"),
+        ):
+            kept = part.get(key, {}).get(count)
+            if kept is not None:
+                what = f"{name}, {count} candidates, share of the exhaustive top 10{by}"
+                bar(what, kept, least=0.95)
         bar(f"{name}, most resident bytes", part["memory, bytes"]["most resident"], 1_500_000_000)
     if "growth" in found:
         part = found["growth"][-1]
