@@ -47,7 +47,9 @@ def test_index_then_search(capsys, made):
     assert code == 0
     assert "words that the model does not know: zebra" in err
     assert out.count(".jpg") == 2
-    assert "two stages, 3 of 3 looked at" in out
+    assert "two stages by both models, 3 of 3 looked at" in out
+    _, out, _ = run(capsys, "search", made / "index", "a red dog", "--rank-by", "reranker")
+    assert "two stages by the re-ranker, 3 of 3 looked at" in out
     words = ["search", made / "index", "a red dog", "--json", "--html", made / "r.html"]
     code, out, _ = run(capsys, *words, "--tag", "mine", "--path", "photos/b*", "--larger", "1")
     found = json.loads(out)
@@ -112,6 +114,7 @@ def test_watch_until_stopped(capsys, made, monkeypatch):
         (["search", "nowhere", "dog"], "nowhere: no such folder, wanted an index"),
         (["search", "PHOTOS", "dog"], "is not an index"),
         (["search", "INDEX", "--image", "x.jpg", "--exhaustive"], "is for a sentence"),
+        (["search", "INDEX", "--image", "x.jpg", "--rank-by", "reranker"], "is for a sentence"),
         (["index", "--into", "INDEX"], "got nothing to do"),
         (["index", "--into", "new", "--info"], "new: is not an index"),
         (["index", "PHOTOS", "--into", "new", "--regions", "grid"], "takes regions of width 1792"),
