@@ -54,6 +54,8 @@ CURVES = {
         "scan-t-i-avg scan-ccr scan-ccs scan-ccr-ccs bfan bfan-ccr bfan-ccs bfan-ccr-ccs",
     ),
     "regions": ("SCAN t-i AVG on three kinds of regions", ""),
+    "mmca": ("MMCA", "mmca-self mmca"),
+    "longer": ("A longer run", "bfan-longer"),
     "others": ("Other models", ""),
 }
 
