@@ -1,5 +1,6 @@
 """OpenAPI against the service: whatever a client makes up, never a 5xx, always what is promised."""
 
+import json
 from collections import Counter
 
 import pytest
@@ -94,7 +95,14 @@ def test_every_address_has_words_and_examples(api):
         for method, what in methods.items():
             assert what["description"], (method, path)
             assert what["tags"], (method, path)
-    assert document["components"]["schemas"]["Question"]["properties"]["question"]["examples"]
+            for one in what.get("parameters", ()):
+                whole = "$ref" in one["schema"]  # one of a few values
+                assert whole or one["schema"].get("examples"), (method, path, one["name"])
+    for name, schema in document["components"]["schemas"].items():
+        for field, what in schema.get("properties", {}).items():
+            # What is made of other schemas has their examples.
+            whole = "$ref" in json.dumps(what) or "const" in what
+            assert whole or what.get("examples"), (name, field)
     parameters = {one["name"]: one for one in document["paths"]["/search"]["get"]["parameters"]}
     assert parameters["q"]["schema"]["examples"] == ["two dogs in the snow"]
     assert parameters["limit"]["schema"]["maximum"] == 100

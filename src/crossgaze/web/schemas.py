@@ -54,65 +54,77 @@ class SearchAnswer(Schema):
     """A page of what was found; in a stream, one line of it."""
 
     stage: Literal["candidates", "ranking", "ranked"] = Field(
-        description="by vectors so far, partly in the exact order, or all of this page in it"
+        examples=["ranked"],
+        description="by vectors so far, partly in the exact order, or all of this page in it",
     )
     hits: tuple[Hit, ...]
-    offset: int
-    next_offset: int | None = Field(description="where the next page begins; null at the end")
-    ranked: int = Field(description="photographs of this block that are in the exact order")
-    looked_at: int = Field(description="photographs of this block")
-    total: int = Field(description="photographs in the index")
+    offset: int = Field(examples=[0])
+    next_offset: int | None = Field(
+        examples=[40], description="where the next page begins; null at the end"
+    )
+    ranked: int = Field(
+        examples=[500], description="photographs of this block that are in the exact order"
+    )
+    looked_at: int = Field(examples=[500], description="photographs of this block")
+    total: int = Field(examples=[8090], description="photographs in the index")
     picture: str | None = Field(
-        default=None, description="asks for more pages of an uploaded picture"
+        default=None, examples=["9f86d081"], description="asks for more pages of an upload"
     )
     sentences: tuple[Sentence, ...] = Field(default=(), description="of the index, for a picture")
-    unknown: tuple[str, ...] = Field(default=(), description="words that a model does not know")
-    milliseconds: float
+    unknown: tuple[str, ...] = Field(
+        default=(), examples=[["xyzzy"]], description="words that a model does not know"
+    )
+    milliseconds: float = Field(examples=[48.2])
 
 
 class PhotographPage(Schema):
     """A page of all photographs, the newest first."""
 
     photographs: tuple[Photograph, ...]
-    offset: int
-    next_offset: int | None
-    found: int = Field(description="photographs that pass the filter")
-    total: int
+    offset: int = Field(examples=[0])
+    next_offset: int | None = Field(examples=[40])
+    found: int = Field(examples=[312], description="photographs that pass the filter")
+    total: int = Field(examples=[8090])
 
 
 class Region(Schema):
     """A region of a photograph."""
 
-    box: Box = Field(description="x1, y1, x2, y2 as shares of width and height")
-    noun: str = ""
-    attribute: str = ""
-    confidence: float = 0.0
+    box: Box = Field(
+        examples=[[0.1, 0.25, 0.5, 0.9]], description="x1, y1, x2, y2 as shares of width and height"
+    )
+    noun: str = Field(default="", examples=["dog"])
+    attribute: str = Field(default="", examples=["brown"])
+    confidence: float = Field(default=0.0, examples=[0.87])
 
 
 class PhotographDetail(Photograph):
     """All that the index knows of a photograph."""
 
-    path: str
+    path: str = Field(examples=["/home/me/photos/2024/snow.jpg"])
     taken: str = Field(examples=["2024-05-01T12:00:00Z"])
-    bytes: int
+    bytes: int = Field(examples=[482113])
     regions: tuple[Region, ...]
 
 
 class Word(Schema):
     """A word of a sentence and where it looked."""
 
-    word: str
-    weights: tuple[float, ...] = Field(description="one for each region")
-    strongest: int = Field(description="the region with the largest weight")
+    word: str = Field(examples=["dogs"])
+    weights: tuple[float, ...] = Field(
+        examples=[[0.71, 0.2, 0.09]], description="one for each region"
+    )
+    strongest: int = Field(examples=[0], description="the region with the largest weight")
 
 
 class Explanation(Schema):
     """Where each word of a sentence looked in a photograph."""
 
-    id: int
-    sentence: str
+    id: int = Field(examples=[17])
+    sentence: str = Field(examples=["two dogs in the snow"])
     score: float | None = Field(
-        description="as in a search: the mean of both models'; null without a re-ranker"
+        examples=[0.41],
+        description="as in a search: the mean of both models'; null without a re-ranker",
     )
     words: tuple[Word, ...]
     regions: tuple[Region, ...]
@@ -123,59 +135,70 @@ class Question(Schema):
 
     id: int = Field(ge=1, le=MOST_ID, examples=[17])
     question: str = Field(min_length=1, max_length=500, examples=["what is the dog doing?"])
-    top: int = Field(default=5, ge=1, le=20)
+    top: int = Field(default=5, ge=1, le=20, examples=[5], description="answers at most")
 
 
 class Answer(Schema):
     """One of the likeliest answers."""
 
-    answer: str
-    probability: float
+    answer: str = Field(examples=["running"])
+    probability: float = Field(examples=[0.38])
 
 
 class Step(Schema):
     """What one step of attention looked at."""
 
-    regions: tuple[float, ...]
+    regions: tuple[float, ...] = Field(
+        examples=[[0.6, 0.3, 0.1]], description="one for each region"
+    )
     words: tuple[float, ...] = Field(
-        description="one for each word; what is missing to 1 went to the marks of beginning and end"
+        examples=[[0.1, 0.1, 0.6, 0.2]],
+        description="one for each word; what is missing to 1 went to marks of beginning and end",
     )
 
 
 class Reply(Schema):
     """Answers, and what the steps of attention looked at."""
 
-    question: str
+    question: str = Field(examples=["what is the dog doing?"])
     answers: tuple[Answer, ...]
-    words: tuple[str, ...]
-    unknown: tuple[str, ...]
-    boxes: tuple[Box, ...] = Field(description="as shares of width and height")
+    words: tuple[str, ...] = Field(examples=[["what", "is", "the", "dog", "doing", "?"]])
+    unknown: tuple[str, ...] = Field(examples=[[]])
+    boxes: tuple[Box, ...] = Field(
+        examples=[[[0.1, 0.25, 0.5, 0.9]]], description="as shares of width and height"
+    )
     steps: tuple[Step, ...]
 
 
 class Job(Schema):
     """The folder that is being added, or was last."""
 
-    state: Literal["idle", "running", "done", "failed"]
-    folder: str = ""
-    done: int = 0
-    of: int = Field(default=0, description="photographs that are new or changed; 0 while looking")
-    seconds_left: float | None = None
-    words: str = ""
+    state: Literal["idle", "running", "done", "failed"] = Field(examples=["running"])
+    folder: str = Field(default="", examples=["/home/me/photos"])
+    done: int = Field(default=0, examples=[120])
+    of: int = Field(
+        default=0,
+        examples=[300],
+        description="photographs that are new or changed; 0 while looking",
+    )
+    seconds_left: float | None = Field(default=None, examples=[25.5])
+    words: str = Field(default="", examples=["120 of 300 photographs"])
 
 
 class IndexState(Schema):
     """What the index is and what may be done with it."""
 
-    photographs: int
-    sentences: int
-    embedder: str
-    reranker: str | None
-    answerer: str | None
-    tags: tuple[str, ...]
-    folders: tuple[str, ...] = Field(description="that may be added")
-    token: bool = Field(description="whether this server wants a token")
-    upload_bytes: int
+    photographs: int = Field(examples=[8090])
+    sentences: int = Field(examples=[0])
+    embedder: str = Field(examples=["vse++"])
+    reranker: str | None = Field(examples=["bfan"])
+    answerer: str | None = Field(examples=["r-dan"])
+    tags: tuple[str, ...] = Field(examples=[["holidays"]])
+    folders: tuple[str, ...] = Field(
+        examples=[["/home/me/photos"]], description="that may be added"
+    )
+    token: bool = Field(examples=[False], description="whether this server wants a token")
+    upload_bytes: int = Field(examples=[20_000_000])
     job: Job
 
 
@@ -189,7 +212,7 @@ class AddFolder(Schema):
 class Token(Schema):
     """The token, from the page's login field."""
 
-    token: str = Field(min_length=1, max_length=1000)
+    token: str = Field(min_length=1, max_length=1000, examples=["a-long-random-token"])
 
 
 class Health(Schema):

@@ -64,7 +64,9 @@ def router(service: Service) -> APIRouter:
         request: Request,
         uid: Identity,
         side: Annotated[Side, Query(description="the longer side's pixels")] = Side.SMALL,
-        v: Annotated[str, Query(max_length=64, description="the version, for the cache")] = "",
+        v: Annotated[
+            str, Query(max_length=64, description="the version, for the cache", examples=["0f3c"])
+        ] = "",
     ) -> Response:
         """Return a photograph as a small upright JPEG."""
         entry = await service.entry(uid)

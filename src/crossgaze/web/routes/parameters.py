@@ -27,9 +27,11 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 }
 
 FARTHEST = 100_000  # the last place at which a page may begin
-Offset = Annotated[int, Query(ge=0, le=FARTHEST, description="where the page begins")]
-Limit = Annotated[int, Query(ge=1, le=100, description="photographs on a page")]
-Identity = Annotated[int, Path(ge=1, le=MOST_ID, description="a photograph's id")]
+Offset = Annotated[
+    int, Query(ge=0, le=FARTHEST, examples=[40], description="where the page begins")
+]
+Limit = Annotated[int, Query(ge=1, le=100, examples=[40], description="photographs on a page")]
+Identity = Annotated[int, Path(ge=1, le=MOST_ID, examples=[17], description="a photograph's id")]
 
 
 def _filters(
@@ -48,7 +50,10 @@ def _filters(
     smaller: Annotated[
         str | None, Query(max_length=40, description="at most so many bytes", examples=["5MB"])
     ] = None,
-    tag: Annotated[list[str], Query(max_length=20, description="all of these tags")] = [],  # noqa: B006
+    tag: Annotated[
+        list[str],
+        Query(max_length=20, description="all of these tags", examples=[["holidays", "best"]]),
+    ] = [],  # noqa: B006
 ) -> Where:
     return filter_of(path, since, until, larger, smaller, tag)
 

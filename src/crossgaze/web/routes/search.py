@@ -38,7 +38,9 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
     },
 }
 
-Stream = Annotated[bool, Query(description="answer in lines of JSON, as it is ranked")]
+Stream = Annotated[
+    bool, Query(description="answer in lines of JSON, as it is ranked", examples=[True])
+]
 
 
 def router(service: Service) -> APIRouter:
@@ -53,10 +55,16 @@ def router(service: Service) -> APIRouter:
             Query(max_length=LONGEST, description="a sentence", examples=["two dogs in the snow"]),
         ] = None,
         picture: Annotated[
-            str | None, Query(max_length=64, description="more of a picture that was sent")
+            str | None,
+            Query(
+                max_length=64, description="more of a picture that was sent", examples=["9f86d081"]
+            ),
         ] = None,
         like: Annotated[
-            int | None, Query(ge=1, le=MOST_ID, description="a photograph's id, for ones like it")
+            int | None,
+            Query(
+                ge=1, le=MOST_ID, description="a photograph's id, for ones like it", examples=[17]
+            ),
         ] = None,
         offset: Offset = 0,
         limit: Limit = 40,
