@@ -109,6 +109,16 @@ class MilvusEngine:
                     f"{self.uri}: column {name!r} of collection {self.name!r} is "
                     f"{found.get(name)}, wanted {wanted.get(name)}"
                 )
+        made = [
+            self._client.describe_index(self.name, index)
+            for index in self._client.list_indexes(self.name)
+        ]
+        measures = [one.get("metric_type") for one in made if one.get("field_name") == "vector"]
+        if measures != ["IP"]:
+            raise InputError(
+                f"{self.uri}: vectors of collection {self.name!r} are compared by {measures}, wanted "
+                "one index by IP, the inner product"
+            )
 
     def __len__(self) -> int:
         if not self._count:  # a search asks for it, and Milvus counts by looking at every segment
