@@ -138,15 +138,6 @@ ROWS = {
     "both-scan": Row("SCAN t-i AVG", SCAN, learned=BOTH),
     "both-scan-on-coco": Row("SCAN t-i AVG", SCAN, learned=BOTH, tested="coco", run="both-scan"),
     "both-bfan": Row("BFAN", "bfan", learned=BOTH),
-    "both-bfan-ccr": Row("BFAN + CCR", "bfan-ccr", learned=BOTH, settings=("data.dev_images=500",)),
-    "both-bfan-ccr-on-coco": Row(
-        "BFAN + CCR",
-        "bfan-ccr",
-        learned=BOTH,
-        settings=("data.dev_images=500",),
-        tested="coco",
-        run="both-bfan-ccr",
-    ),
     "both-bfan-vse": Row(
         "BFAN + VSE++, mean and whole image", members=("both-bfan", "both-vse-whole"), learned=BOTH
     ),
