@@ -45,7 +45,8 @@ def test_a_full_disk_is_one_line_and_code_one(words, unbuffered):
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert "No space left on device" in done.stderr
-    assert shell("crossgaze extrakt 2>/dev/full").returncode == 2
+    done = shell("crossgaze extrakt 2>/dev/full", PYTHONUNBUFFERED=unbuffered)
+    assert done.returncode == 2
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])

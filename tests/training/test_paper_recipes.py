@@ -25,6 +25,8 @@ WITHOUT = {
     ("SCAN", 1, "1K", "VSE++ (ResNet)"),
     ("SCAN", 2, "5 x 1K", "VSE++ (ResNet)"),
     ("SCAN", 2, "5K", "VSE++ (ResNet)"),
+    ("VSRN", 1, "5 x 1K", "VSE++"),
+    ("VSRN", 2, "5K", "VSE++"),
     ("VSRN", 3, "1K", "VSE++"),
 }
 

@@ -7,6 +7,7 @@ import sys
 from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
+from typing import TextIO
 
 
 def open_output() -> None:
@@ -29,7 +30,7 @@ def write(text: str) -> None:
     try:
         sys.stdout.write(text)
     except BrokenPipeError:
-        _drop_output()
+        _drop(sys.stdout)
 
 
 def close_output(code: int) -> int:
@@ -37,12 +38,16 @@ def close_output(code: int) -> int:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        _drop_output()
+        _drop(sys.stdout)
     except OSError as error:
-        _drop_output()
+        _drop(sys.stdout)
         if code == 0:
             complain(f"standard output: {error.strerror or error}")
-            return 1
+            code = 1
+    try:
+        sys.stderr.flush()  # what argparse could not write is held back, too
+    except OSError:
+        _drop(sys.stderr)
     return code
 
 
@@ -52,9 +57,9 @@ def complain(line: str) -> None:
         sys.stderr.write(f"crossgaze: {line}\n")
 
 
-def _drop_output() -> None:
+def _drop(stream: TextIO) -> None:
     """Send what follows, and what Python would write once more at its end, to nowhere."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
+        os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
