@@ -116,8 +116,8 @@ class MilvusEngine:
         measures = [one.get("metric_type") for one in made if one.get("field_name") == "vector"]
         if measures != ["IP"]:
             raise InputError(
-                f"{self.uri}: vectors of collection {self.name!r} are compared by {measures}, wanted "
-                "one index by IP, the inner product"
+                f"{self.uri}: vectors of collection {self.name!r} are compared by {measures}, "
+                "wanted one index by IP, the inner product"
             )
 
     def __len__(self) -> int:
