@@ -21,6 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "first-minutes.md"
 COMMANDS = ("make demo", "make demo", "make test")
+MIRROR = "WARNING: Location 'file:"  # pip's notes on a mirror of PyPI in files
 SHOWN = 45  # lines of what a command printed
 
 HEAD = """# The first ten minutes
@@ -28,9 +29,9 @@ HEAD = """# The first ten minutes
 <!-- tools/first_minutes.py writes this page -->
 
 What a stranger sees who clones the repository and runs the README's two commands, as it was
-printed on {machine}, Python {python}, by `python tools/first_minutes.py` at {commit}. Packages came
-from a mirror of PyPI nearby; over a home's connection the installation takes as long as its
-downloads, about a gigabyte for everything.
+printed by `python tools/first_minutes.py`: {machine}, Python {python}, {commit}.
+Packages came from a mirror of PyPI nearby (pip's notes on it are left out); over a home's
+connection the installation takes as long as its downloads, about a gigabyte for everything.
 """
 
 TAIL = """
@@ -109,6 +110,7 @@ def shorten(text, code):
     """Return what stayed on the terminal, at most SHOWN lines of it."""
     text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text)
     lines = [line.rsplit("\r", 1)[-1].rstrip() for line in text.splitlines()]
+    lines = [line for line in lines if not line.startswith(MIRROR)]
     if len(lines) > SHOWN:
         left = len(lines) - SHOWN
         half = SHOWN // 2
