@@ -27,7 +27,8 @@ INTRODUCTION = """# Benchmarks
 `benchmarks/`, writes JSON to `results/`, and `python tools/benchmark_page.py` makes this page of
 it. Two cores, no GPU. Where a figure is a ratio, both sides of it ran in turns in one run on one
 machine; the machine is shared, and ratios move by some percent from run to run. A bar is what we
-set out to reach before we measured."""
+set out to reach before we measured. None of these has been run again since a training step became
+cheaper and searches ordered by both models, nor on the AMD of the [results](results.md)."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,9 @@
     python tools/draw_explanations.py my-scan/ --beside my-scan-ccr/ --out FOLDER
 
 Photographs come with Python packages (the extra `demo`), sentences stand here. The astronaut's and
-the question were chosen, each among some thirty, as ones that `default` and `daquar` answer well.
+the question were chosen, each among some thirty, as ones that were answered well: by `daquar`, and
+by the SCAN that was `default` then. The BFAN that is now finds the photograph, but its "rocket"
+looks at the collar.
 The sheet is a small evaluation: every sentence looks for its photograph among all of them.
 """
 

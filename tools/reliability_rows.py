@@ -29,6 +29,8 @@ ONE_LINE = "one line that names the file"
 KILLED = "tests/reliability/test_killed.py::"
 ROOM = "tests/reliability/test_no_room.py::"
 DURABLE = "tests/search/test_durability.py::"
+READERS = "tests/search/test_readers_and_writers.py::"
+NO_ROOM = "tests/search/test_no_room.py::"
 STORE = "tests/data/regions/test_store.py::"
 TWICE = "tests/reliability/test_two_at_once.py::"
 REFUSALS = "tests/search/test_index_refusals.py::"
@@ -108,7 +110,7 @@ DAYS = (
         (
             f"{ROOM}test_a_full_disk_is_said_in_a_line_and_with_room_it_goes_on",
             f"{ROOM}test_a_disk_that_fills_up_under_a_model_leaves_the_old_one",
-            f"{DURABLE}test_a_full_disk_is_said_and_the_old_index_is_intact",
+            f"{NO_ROOM}test_a_full_disk_is_said_and_the_old_index_is_intact",
             "tests/scoring/test_sinks.py::test_nothing_is_left_behind_when_the_disk_is_full",
         ),
     ),
@@ -161,8 +163,8 @@ DAYS = (
         "the first one's pid",
         (
             f"{TWICE}test_a_second_writer_is_refused_with_the_firsts_pid",
-            f"{DURABLE}test_a_second_writer_is_refused_with_the_firsts_pid_and_readers_are_not",
-            f"{DURABLE}test_searching_while_another_process_writes",
+            f"{READERS}test_a_second_writer_is_refused_with_the_firsts_pid_and_readers_are_not",
+            f"{READERS}test_searching_while_another_process_writes",
             f"{STORE}test_a_second_writer_is_refused_and_readers_are_not",
         ),
     ),

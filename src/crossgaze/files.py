@@ -74,7 +74,7 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
     A temporary file beside it is renamed over it; if writing fails nothing is left behind.
     """
-    # Half a sign, which a stranger's JSON may hold, has no UTF-8; \udXXX is what JSON has for it.
+    # Half a sign, which a stranger's JSON may hold, has no UTF-8; JSON writes it \ud800.
     data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:

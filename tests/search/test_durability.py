@@ -1,14 +1,11 @@
-"""An index on its bad days: killed, raced for, out of room."""
+"""An index whose processes are killed and stopped."""
 
-import os
 import random
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from datetime import timedelta
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -16,69 +13,20 @@ import pytest
 import search_parts
 from crossgaze.data.regions.store import RegionStore
 from crossgaze.data.regions.verify import verify
-from crossgaze.errors import InputError
-from crossgaze.files import only_writer
 from crossgaze.search.index import Index
+from durability_parts import (
+    CHILD,
+    QUERY,
+    answers,
+    begin,
+    kill_somewhere,
+    make_index,
+    make_world,
+    read,
+)
 from reliability_parts import record
 
 pytest.importorskip("lancedb", reason="needs crossgaze[search]")
-CHILD = Path(__file__).with_name("indexing_child.py")
-QUERY = "a red dog in the snow"
-
-
-def make_world(folder, photos=40):
-    search_parts.save_models(folder)
-    for number in range(photos):
-        search_parts.make_photo(folder / "photos" / f"{number:03}.png", number)
-    return folder
-
-
-def start(world, *words, before=()):
-    return subprocess.Popen(
-        [*before, sys.executable, str(CHILD), str(world), *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def read(world):
-    return Index.open(world / "index", source=search_parts.CellSource())
-
-
-def answers(index):
-    """Everything there is, by path, with its score by regions as they are kept, 16 bits each.
-
-    Vectors are not compared: their last bits differ with what they were made beside.
-    """
-    found = index.search(QUERY, k=1000, exhaustive=True, rank_by="reranker")
-    assert len({hit.path for hit in found.hits}) == len(found.hits)
-    return {hit.path: round(hit.score, 5) for hit in found.hits}
-
-
-def begin(world, *words):
-    """Start the child and return it once it has begun."""
-    child = start(world, *words)
-    line = child.stdout.readline()  # with an index there is, or there was nothing to keep
-    assert line == "begun\n", (line, child.stderr.read())
-    return child
-
-
-def kill_somewhere(world, rng, *words, seconds=0.8):
-    """Start the child and kill it at some moment of so many seconds after it began.
-
-    Returns:
-        What it acknowledged, and whether the kill met it at work.
-    """
-    child = begin(world, *words)
-    time.sleep(rng.random() * seconds)
-    child.send_signal(signal.SIGKILL)
-    said, _ = child.communicate()
-    assert child.returncode in (-signal.SIGKILL, 0)
-    lines = said.splitlines()
-    done = [int(line.split()[1]) for line in lines if line.startswith("done")]
-    met = child.returncode == -signal.SIGKILL and not any(line.startswith("end") for line in lines)
-    return done[-1] if done else 0, met
 
 
 def change_some(photos, rng, number):
@@ -235,42 +183,6 @@ def test_ended_between_the_steps_of_a_batch(tmp_path, monkeypatch, step):
     assert answers(reader) == found
 
 
-def make_index(world):
-    return Index.create(
-        world / "index",
-        embedder=world / "embedder",
-        reranker=world / "reranker",
-        source=search_parts.CellSource(),
-    )
-
-
-def test_a_file_that_readers_have_mapped_never_shrinks(tmp_path):
-    """Reading behind the end of a mapped file kills a process: no writer may cut what was there."""
-    world = make_world(tmp_path, photos=6)
-    index = make_index(world)
-    index.add(world / "photos")
-    late = [search_parts.make_photo(world / "photos" / f"late{n}.png", n) for n in range(3)]
-    index.add(world / "photos")
-    reader = read(world)
-    seen = answers(reader)
-    assert len(seen) == 9
-
-    def sizes():
-        return {p.name: p.stat().st_size for p in (world / "index" / "regions-1").glob("*.bin")}
-
-    before = sizes()
-    for photo in late:  # the last batch: nothing refers to it any more
-        photo.unlink()
-    index.add(world / "photos")
-    with index.writing():
-        pass
-    assert sizes() == before
-    search_parts.make_photo(world / "photos" / "another.png", "another")
-    index.add(world / "photos")
-    assert all(size > before[name] for name, size in sizes().items())
-    assert answers(reader) == seen  # what it opened, to the last score
-
-
 def test_a_number_is_never_given_to_another_photograph(tmp_path):
     world = make_world(tmp_path, photos=4)
     index = make_index(world)
@@ -328,69 +240,6 @@ def test_a_batch_that_the_database_refuses_gives_its_room_back(tmp_path, monkeyp
     assert index.add(world / "photos").added == 5
 
 
-def test_a_reader_whose_files_were_tidied_away_looks_again(tmp_path, monkeypatch):
-    """Too many to hold in memory, opened long ago: Lance has removed what it had opened."""
-    monkeypatch.setattr("crossgaze.search.lance.KEPT", timedelta(milliseconds=1))
-    world = make_world(tmp_path, photos=5)
-    index = make_index(world)
-    index.add(world / "photos")
-    reader = Index.open(world / "index", source=search_parts.CellSource(), exact=0)
-    assert len(reader.search(QUERY).hits) == 5
-    for number in range(3):
-        search_parts.make_photo(world / "photos" / "000.png", f"changed {number}")
-        index.add(world / "photos")
-        index.compact()
-    picture = world / "photos" / "001.png"
-    assert len(reader.search(picture).hits) == 5
-    assert answers(reader) == answers(index)
-
-
-def test_searching_while_another_process_writes(tmp_path):
-    """Each look finds whole photographs with the scores they end up with, and never fewer."""
-    world = make_world(tmp_path, photos=60)
-    child = start(world)
-    assert child.stdout.readline() == "begun\n"
-    assert child.stdout.readline().startswith("done")
-    seen = []
-    with read(world) as index:
-        while child.poll() is None:
-            index.refresh()
-            seen.append(answers(index))
-        index.refresh()
-        final = answers(index)
-    child.communicate()
-    assert len(final) == 60
-    assert len({len(one) for one in seen}) > 1
-    for before, after in pairwise([*seen, final]):
-        assert before.items() <= after.items()
-
-
-def test_a_second_writer_is_refused_with_the_firsts_pid_and_readers_are_not(tmp_path):
-    world = make_world(tmp_path, photos=120)
-    child = start(world)
-    assert child.stdout.readline() == "begun\n"
-    assert child.stdout.readline().startswith("done")
-    index = read(world)
-    with pytest.raises(InputError, match=rf"being written by another process \(pid {child.pid}\)"):
-        index.add(world / "photos")
-    assert index.search(QUERY, k=3).hits
-    said, _ = child.communicate(timeout=900)
-    assert said.splitlines()[-1] == "end 120"
-    index.refresh()
-    assert len(answers(index)) == 120
-
-
-def test_the_lock_ends_with_its_process(tmp_path):
-    world = make_world(tmp_path, photos=3)
-    with only_writer(tmp_path, "this"):
-        pass
-    rng = random.Random(0)
-    kill_somewhere(world, rng)
-    index = read(world)
-    index.add(world / "photos")
-    assert len(index) == 3
-
-
 SEARCHING = """
 import sys
 import search_parts
@@ -431,75 +280,3 @@ def test_a_search_that_is_killed_harms_nothing(tmp_path):
         child.stdout.close()
         assert {p: p.read_bytes() for p in (world / "index").rglob("*") if p.is_file()} == files
     assert answers(read(world)) == before
-
-
-def can_mount(tmp_path):
-    if shutil.which("unshare") is None:
-        return False
-    (tmp_path / "try").mkdir()
-    done = subprocess.run(
-        ["unshare", "-rm", "mount", "-t", "tmpfs", "tmpfs", str(tmp_path / "try")],
-        capture_output=True,
-        check=False,
-    )
-    return done.returncode == 0
-
-
-def test_a_full_disk_is_said_and_the_old_index_is_intact(tmp_path):
-    """In a mount of its own, the disk fills up; what was acknowledged is there afterwards."""
-    if not can_mount(tmp_path):
-        pytest.skip("needs leave to mount a tmpfs (unshare -rm)")
-    world = make_world(tmp_path / "world", photos=30)
-    index = Index.create(
-        world / "index",
-        embedder=world / "embedder",
-        reranker=world / "reranker",
-        source=search_parts.CellSource(),
-    )
-    index.add(world / "photos")
-    before = answers(index)
-    index.close()
-    for number in range(300):
-        search_parts.make_photo(world / "photos" / f"more{number:03}.png", f"more {number}")
-    size = sum(p.stat().st_size for p in (world / "index").rglob("*") if p.is_file())
-    saved = tmp_path / "saved"
-    saved.mkdir()
-    # Only the index lies on the small disk: its files with a little room, then copied out.
-    script = (
-        f"cp -a {world}/index/. {saved}/ && mount -t tmpfs -o size={size // 1000 + 220}k tmpfs "
-        f"{world}/index && cp -a {saved}/. {world}/index/ && {sys.executable} {CHILD} {world}; "
-        f"rm -rf {saved}/* && cp -a {world}/index/. {saved}/"
-    )
-    done = subprocess.run(
-        ["unshare", "-rm", "bash", "-c", script], capture_output=True, text=True, check=False
-    )
-    last = done.stdout.splitlines()[-1]
-    assert last.startswith("failed 1 "), (done.stdout, done.stderr)
-    assert "No space left" in last
-    shutil.rmtree(world / "index")
-    shutil.copytree(saved, world / "index")
-    index = read(world)
-    found = answers(index)
-    assert before.items() <= found.items()
-    acknowledged = [line for line in done.stdout.splitlines() if line.startswith("done")]
-    assert len(found) >= 30 + (int(acknowledged[-1].split()[1]) if acknowledged else 0)
-    index.add(world / "photos")  # with room again it goes on
-    assert len(answers(index)) == 330
-
-
-def test_a_folder_that_cannot_be_written_is_said(tmp_path, monkeypatch):
-    world = make_world(tmp_path, photos=2)
-    index = Index.create(
-        world / "index",
-        embedder=world / "embedder",
-        reranker=world / "reranker",
-        source=search_parts.CellSource(),
-    )
-    index.add(world / "photos")
-    if os.geteuid() == 0:
-        pytest.skip("root writes everywhere")
-    search_parts.make_photo(world / "photos" / "new.png", "new")
-    for folder in [world / "index", *(p for p in (world / "index").rglob("*") if p.is_dir())]:
-        folder.chmod(0o500)
-    with pytest.raises((OSError, InputError), match=r"Permission denied|cannot"):
-        index.add(world / "photos")

@@ -91,8 +91,7 @@ def run(args: argparse.Namespace) -> int:
         lines = [(one.rank, f"{one.score:.3f}", one.text) for one in found.sentences]
         print_table(lines, header=("", "score", "sentence"))
     taken = sum(found.milliseconds.values())
-    by = "" if found.ranked_by == "vectors" else f" by {found.ranked_by}"
-    say(f"{found.stages}{by}, {found.looked_at:,} of {found.total:,} looked at, {taken:.0f} ms")
+    say(f"{found.how}, {found.looked_at:,} of {found.total:,} looked at, {taken:.0f} ms")
     if args.html is not None:
         say(f"written to {args.html}")
     return 0

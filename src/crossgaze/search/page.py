@@ -69,8 +69,7 @@ def write_page(index: Index, found: Found, path: str | Path) -> None:
 
 def page(index: Index, found: Found) -> str:
     """Return an answer as HTML."""
-    by = "" if found.ranked_by == "vectors" else f" by {found.ranked_by}"
-    told = [f"{len(found.hits)} of {found.total:,} photographs", found.stages + by, *found.notes]
+    told = [f"{len(found.hits)} of {found.total:,} photographs", found.how, *found.notes]
     cards, words = cards_of(index, found)
     sentences = "".join(
         f"<li>{escape(one.text)} <small>{one.score:.3f}</small></li>" for one in found.sentences

@@ -90,6 +90,11 @@ class Found:
     notes: tuple[str, ...] = ()
     milliseconds: dict[str, float] = field(default_factory=dict)
 
+    @property
+    def how(self) -> str:
+        """How it was found, in words."""
+        return self.stages if self.ranked_by == "vectors" else f"{self.stages} by {self.ranked_by}"
+
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as JSON holds it."""
         return asdict(self)
