@@ -50,6 +50,25 @@ def test_the_screen_is_filled_and_scrolling_comes_to_the_end(browser, server, wh
         assert page.complaints == []
 
 
+def test_who_is_at_the_new_end_within_a_frame_gets_the_next_page(browser, server):
+    with page_of(browser, viewport=LARGE) as page:
+        page.goto(f"{server}?like=7")
+        tiles = page.locator("#results .tile")
+        expect(tiles.first).to_be_visible()
+        page.evaluate(  # after what the page does by itself, before anything is drawn
+            f"""() => {{
+                const down = async () => {{
+                    for (let turn = 0; turn < 100; turn += 1) await null;
+                    scrollTo(0, {BOTTOM});
+                }};
+                new MutationObserver(down).observe(
+                    document.querySelector("#results"), {{ childList: true }});
+                down();
+            }}"""
+        )
+        expect(tiles).to_have_count(COUNT)
+
+
 def test_a_search_on_a_large_screen_that_was_filled_before_fills_it_again(browser, server):
     with page_of(browser, viewport=LARGE) as page:
         page.goto(server)

@@ -48,7 +48,7 @@ const view = new PhotoView({
     const here = grid.photos.findIndex((photo) => photo.id === view.id);
     const photo = grid.photos[here + step];
     if (here >= 0 && photo) go({ photo: photo.id }, { replace: true });
-    if (here + step >= grid.photos.length - 5) more().then(fillScreen);
+    if (here + step >= grid.photos.length - 5) more();
   },
   onTrouble: (error) => trouble(error),
   linkLike: (id) => link(new URLSearchParams({ like: id })),
@@ -103,7 +103,7 @@ async function run(file = null) {
       const lines = search(params, { picture: file, signal: mine.signal });
       for await (const answer of lines) show(answer);
     }
-    fillScreen();
+    watchEnd();
   } catch (error) {
     if (error.name === "AbortError") return;
     say("");
@@ -157,23 +157,23 @@ async function more() {
   try {
     if (!kind()) await browse(offset, signal);
     else show(await get(`/search?${limited(query(), offset)}`, signal));
+    watchEnd();
   } catch (error) {
-    if (error.name !== "AbortError") trouble(error, fillScreen);
+    if (error.name !== "AbortError") trouble(error, watchEnd);
   } finally {
     loading = false;
   }
 }
-new IntersectionObserver((seen) => seen.some((one) => one.isIntersecting) && fillScreen(),
-  { rootMargin: `${AHEAD}px` }).observe($("more"));
 
-/** Load pages until the end is out of sight. An observer tells only of changes, and where the first
- *  page does not fill a large screen nothing changes: so every run calls this as well. */
-async function fillScreen() {
-  const inSight = () => $("more").getBoundingClientRect().top <= innerHeight + AHEAD;
-  for (let before = -1; next !== null && next !== before && inSight();) {
-    before = next;
-    await more();
-  }
+const end = new IntersectionObserver((seen) => seen.at(-1).isIntersecting && more(),
+  { rootMargin: `${AHEAD}px` });
+
+/** Load another page if the end is in sight, now or as soon as somebody scrolls there. An observer
+ *  tells only of changes from one frame to the next, and none is seen where a page does not fill a
+ *  large screen or somebody scrolls to the new end within a frame: one that begins anew tells. */
+function watchEnd() {
+  end.disconnect();
+  end.observe($("more"));
 }
 
 // Words ------------------------------------------------------------------------------------------
