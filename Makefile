@@ -35,7 +35,7 @@ demo: $(VENV)/.core ## try it on photographs that come with Python packages
 
 # A process for each core, each with one thread; tests of one file stay together.
 test: $(VENV)/.dev ## run the tests (minutes)
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-slow: $(VENV)/.dev ## run the slow tests as well
 	@$(BIN)/python -m pytest -m "slow or not slow" $(ARGS)

@@ -344,6 +344,8 @@ def test_a_folder_is_added_from_the_page(page, world):
     page.get_by_role("button", name="Add or update").click()
     expect(page.locator("#job-words")).to_contain_text("1 added")
     expect(page.locator("#results .tile")).to_have_count(18)
+    newest = page.locator("#results img").first
+    expect(newest).to_have_js_property("complete", True)  # a file that is gone has no thumbnail
     (world / "more" / "again.png").unlink()
     shutil.copy(world / "photos" / "gallery" / "moon.png", world / "more" / "moon.png")
     page.get_by_role("button", name="Library").click()
