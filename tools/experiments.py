@@ -142,6 +142,14 @@ ROWS = {
         "BFAN + VSE++, mean and whole image", members=("both-bfan", "both-vse-whole"), learned=BOTH
     ),
     "both-bfan-on-coco": Row("BFAN", "bfan", learned=BOTH, tested="coco", run="both-bfan"),
+    "trial-scan": Row("SCAN t-i AVG", SCAN, (1,), run="scan-t-i-avg", split="dev"),
+    "trial-ccs": Row("SCAN + CCS", "scan-ccs", run="scan-ccs", split="dev"),
+    "trial-ccs-strong": Row(
+        "SCAN + CCS, lambda_CCS 1 and gamma_3 0.4",
+        "scan-ccs",
+        settings=("constraints.ccs=1.0", "constraints.ccs_margin=0.4"),
+        split="dev",
+    ),
 }
 
 

@@ -51,7 +51,8 @@ CURVES = {
     ),
     "constraints": (
         "CCR and CCS",
-        "scan-t-i-avg scan-ccr scan-ccs scan-ccr-ccs bfan bfan-ccr bfan-ccs bfan-ccr-ccs",
+        "scan-t-i-avg scan-ccr scan-ccs scan-ccr-ccs bfan bfan-ccr bfan-ccs bfan-ccr-ccs "
+        "trial-ccs-strong",
     ),
     "regions": ("SCAN t-i AVG on three kinds of regions", ""),
     "mmca": ("MMCA", "mmca-self mmca"),
@@ -118,7 +119,7 @@ def regions_table(results):
     head += ("pointing", "covered", "rsum over the grid", "F1 over the grid")
     grid = list(results["regions-grid"].values())
     rows = []
-    for name in tested_on(results, "dev"):
+    for name in on_dev(results, "regions"):
         runs = list(results[name].values())
         if not runs:
             rows.append((ROWS[name].title, NOT_RUN, *["-"] * 8))
@@ -133,6 +134,20 @@ def regions_table(results):
         rows.append(
             (ROWS[name].title, *figures, interval(runs, "rsum"), *attention, *changes),
         )
+    return Table("", head, tuple(rows))
+
+
+def trials_table(results):
+    """Show what was tried on dev where a constraint raised nothing."""
+    head = ("row", "seed", "i2t R@1", "t2i R@1", "rsum", "95 % interval", "F1", "95 % interval")
+    rows = []
+    for name in on_dev(results, "trial"):
+        if not results[name]:
+            rows.append((ROWS[name].title, NOT_RUN, *["-"] * 6))
+        for seed, run in results[name].items():
+            figures = [cell([run], figure) for figure in ("i2t_r1", "t2i_r1", "rsum")]
+            f1 = (cell([run], "f1", 3), interval([run], "f1", 3) if run.attention else "-")
+            rows.append((ROWS[name].title, str(seed), *figures, interval([run], "rsum"), *f1))
     return Table("", head, tuple(rows))
 
 
@@ -175,7 +190,8 @@ def more_data_table(results):
         (home,) = [
             other
             for other, one in ROWS.items()
-            if (one.title, one.tested, one.learned) == (row.title, row.tested, (row.tested,))
+            if (one.title, one.tested, one.split) == (row.title, row.tested, row.split)
+            and one.learned == (row.tested,)
         ] or [None]
         if home is None:
             continue
@@ -249,6 +265,11 @@ def tested_on(results, split):
     ]
 
 
+def on_dev(results, kind):
+    """Return the rows of one kind, the first word of their names, that look at dev alone."""
+    return [name for name in tested_on(results, "dev") if name.startswith(f"{kind}-")]
+
+
 # Pictures -----------------------------------------------------------------------------------------
 
 
@@ -259,7 +280,7 @@ def curves(results):
     for key, (title, listed) in CURVES.items():
         rows = listed.split()
         if key == "regions":
-            rows = tested_on(results, "dev")
+            rows = on_dev(results, "regions")
         elif key == "others":
             rows = [name for name in tested_on(results, "test") if name not in named]
         runs = [
@@ -316,6 +337,7 @@ def page(results, questions):
         aim=aim(results),
         more=more_data_table(results).markdown(),
         attention=attention_table(results).markdown(),
+        trials=trials_table(results).markdown(),
         transfer=transfer_table(results).markdown(),
         claims=claims_table(results).markdown(),
         luck=luck(results),

@@ -64,6 +64,10 @@ alone. Two models together average scores, not attention, and have none of their
 
 {attention}
 
+CCS alone raised nothing, so it was looked at again, on dev:
+
+{trials}
+
 ## From one set to another, and both together
 
 CCR/CCS table 3's protocol: learned from one set, tested on another it has never seen (500 test
