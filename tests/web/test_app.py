@@ -161,7 +161,10 @@ def test_a_picture_finds_itself_and_its_pages_and_sentences(world, client):
     assert answer["hits"][0]["score"] == pytest.approx(1, abs=1e-5)
     wanted = world[1].search(world[0] / "photos" / "03.png", k=12)
     assert [one["text"] for one in answer["sentences"]] == [s.text for s in wanted.sentences]
+    again = client.get("/search", params={"picture": answer["picture"]}).json()  # as a reload does
+    assert again["sentences"] == answer["sentences"]
     more = client.get("/search", params={"picture": answer["picture"], "offset": 2}).json()
+    assert not more["sentences"]
     found = names(answer) + names(more)
     assert found == [Path(hit.path).name for hit in wanted.hits]
     gone = client.get("/search", params={"picture": "no-such"})

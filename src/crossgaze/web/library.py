@@ -122,16 +122,15 @@ class Library:
 
     # Searching --------------------------------------------------------------------------------
 
-    def keep_picture(self, data: bytes, max_pixels: int) -> tuple[str, tuple[Sentence, ...]]:
-        """Read a picture and remember it by a handle; also returns the best sentences for it."""
+    def keep_picture(self, data: bytes, max_pixels: int) -> str:
+        """Read a picture and remember it by a handle."""
         self.see()
         started = time.perf_counter()
         query = read_picture(self.index, io.BytesIO(data), max_pixels=max_pixels)
         handle = secrets.token_urlsafe(12)
         self._pictures.put(handle, query)
-        sentences = self._sentences(query)
         self.metrics.step("picture", time.perf_counter() - started)
-        return handle, sentences
+        return handle
 
     def begin(self, wanted: Wanted, offset: int) -> Begun:
         """Return the candidates of the block that a page lies in, or the block's exact order."""
@@ -255,9 +254,10 @@ class Library:
 
     def sentences_of(self, uid: int) -> tuple[Sentence, ...]:
         """Return the best sentences of the index for a photograph of it."""
-        return self._sentences(read_photograph(self.index, self.entry(uid).uid))
+        return self.sentences_like(read_photograph(self.index, self.entry(uid).uid))
 
-    def _sentences(self, query: Query) -> tuple[Sentence, ...]:
+    def sentences_like(self, query: Query) -> tuple[Sentence, ...]:
+        """Return the best sentences of the index for a picture that was read."""
         if not self.sentences:
             return ()
         found = sentences_for(self.index, query, SENTENCES)

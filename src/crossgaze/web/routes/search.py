@@ -101,11 +101,11 @@ def router(service: Service) -> APIRouter:
                 raise RequestError(408, "the picture took too long to arrive") from None
             if not data:
                 raise RequestError(422, "the body is empty, wanted a picture")
-            handle, sentences = await service.models.run(
+            handle = await service.models.run(
                 service.library.keep_picture, data, service.config.upload_pixels
             )
         wanted = Wanted("picture", handle, where)
-        return await _answer(service, wanted, 0, limit, stream=stream, sentences=sentences)
+        return await _answer(service, wanted, 0, limit, stream=stream)
 
     return made
 
@@ -116,15 +116,9 @@ def _picture_body() -> dict[str, Any]:
 
 
 async def _answer(
-    service: Service,
-    wanted: Wanted,
-    offset: int,
-    limit: int,
-    *,
-    stream: bool,
-    sentences: tuple[Sentence, ...] = (),
+    service: Service, wanted: Wanted, offset: int, limit: int, *, stream: bool
 ) -> Response:
-    page = _Page(service, wanted, offset, limit, sentences)
+    page = _Page(service, wanted, offset, limit)
     place = service.models.enter()
     try:
         # Before the first line: what is wrong with the query still gets a status of its own.
@@ -150,16 +144,10 @@ async def _given(lines: asyncio.Queue[str | None]) -> AsyncIterator[str]:
 class _Page:
     """One page of one search."""
 
-    def __init__(
-        self,
-        service: Service,
-        wanted: Wanted,
-        offset: int,
-        limit: int,
-        sentences: tuple[Sentence, ...],
-    ) -> None:
+    def __init__(self, service: Service, wanted: Wanted, offset: int, limit: int) -> None:
         self.service, self.wanted = service, wanted
-        self.offset, self.limit, self.sentences = offset, limit, sentences
+        self.offset, self.limit = offset, limit
+        self._sentences: tuple[Sentence, ...] = ()
         self._started = time.perf_counter()
 
     async def rank(
@@ -183,8 +171,10 @@ class _Page:
     # One step each, with what it shows: every step waits for its turn in the lane.
 
     def begin(self) -> tuple[Begun, SearchAnswer]:
-        """Return the candidates."""
+        """Return the candidates, and with the first page of a picture its best sentences."""
         begun = self.service.library.begin(self.wanted, self.offset)
+        if self.wanted.kind == "picture" and not self.offset:
+            self._sentences = self.service.library.sentences_like(begun.query)
         return begun, self.show(begun)
 
     def go_on(self, begun: Begun) -> tuple[Begun, SearchAnswer]:
@@ -210,7 +200,7 @@ class _Page:
             looked_at=len(uids),
             total=library.photographs,
             picture=str(self.wanted.value) if self.wanted.kind == "picture" else None,
-            sentences=self.sentences,
+            sentences=self._sentences,
             unknown=begun.query.unknown,
             milliseconds=round(1e3 * (time.perf_counter() - self._started), 1),
         )
