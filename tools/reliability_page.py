@@ -42,7 +42,6 @@ What is trusted and what is not, and how to report a hole, says `SECURITY.md` in
 
 - **Power cuts.** Files are flushed (`fsync`) before anything counts on them, but nobody has pulled
   a plug: SIGKILL loses what a process had not written, a power cut what the system had not.
-- **A clock that jumps inside LanceDB or Milvus.** crossgaze itself never asks for the time of day.
 - **Flipped bits in a database's vectors.** LanceDB's and Milvus' files are read by them; crossgaze
   keeps checksums of regions, models and checkpoints, not of vectors.
 - **Network file systems.** The locks are `flock`'s, which some of them only pretend to have.

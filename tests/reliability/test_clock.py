@@ -2,11 +2,16 @@
 
 import ast
 import os
+import random
+import shutil
+import struct
+import subprocess
 from pathlib import Path
 
 import pytest
 
 import search_parts
+from durability_parts import answers, make_index, make_world, read, start
 
 SOURCE = Path(__file__).parents[2] / "src" / "crossgaze"
 # What tells the time of day; durations are perf_counter's and monotonic's, which never jump.
@@ -48,3 +53,61 @@ def test_dates_may_be_of_any_time_and_jump_back(tmp_path, then):
     assert (report.changed, report.unchanged) == (1, 2)
     assert len(index.search("a red dog", k=3).hits) == 3
     index.close()
+
+
+YEAR = 365 * 86_400
+
+
+@pytest.fixture(scope="module")
+def clock(tmp_path_factory):
+    """A library that moves the time of day of a program, and the file that says how far."""
+    if shutil.which("cc") is None:
+        pytest.skip("needs a C compiler")
+    folder = tmp_path_factory.mktemp("clock")
+    source = Path(__file__).with_name("moved_clock.c")
+    library = folder / "moved_clock.so"
+    subprocess.run(["cc", "-shared", "-fPIC", source, "-o", library, "-ldl"], check=True)
+    return library, folder / "seconds"
+
+
+@pytest.mark.parametrize("engine", ["lance", pytest.param("milvus", marks=pytest.mark.slow)])
+def test_a_clock_that_jumps_by_years_while_an_index_is_written(tmp_path, clock, engine):
+    """After every acknowledged batch another time, in both directions, also for the database."""
+    pytest.importorskip("lancedb", reason="needs crossgaze[search]")
+    if engine == "milvus":
+        pytest.importorskip("milvus_lite", reason="needs crossgaze[milvus-lite]")
+    library, seconds = clock
+    world, rng = make_world(tmp_path), random.Random(0)
+
+    seconds.write_bytes(bytes(8))
+
+    def jump():
+        with seconds.open("r+b") as file:  # in place: it is mapped
+            file.write(struct.pack("q", rng.randint(-40, 40) * YEAR))
+
+    jump()
+    before = ("env", f"LD_PRELOAD={library}", f"MOVED_CLOCK={seconds}")
+    told = subprocess.run([*before, "date", "+%s"], capture_output=True, text=True, check=True)
+    (moved,) = struct.unpack("q", seconds.read_bytes())
+    now = subprocess.run(["date", "+%s"], capture_output=True, text=True, check=True)
+    assert abs(int(told.stdout) - moved - int(now.stdout)) < 60  # the library does what it should
+    jumps = 0
+    for change in range(2):
+        if change:
+            for number in range(0, 40, 3):
+                search_parts.make_photo(world / "photos" / f"{number:03}.png", f"new {number}")
+            for number in range(1, 40, 5):
+                (world / "photos" / f"{number:03}.png").unlink()
+        with start(world, engine, before=before) as child:
+            for line in child.stdout:
+                assert not line.startswith("failed"), line
+                jump()
+                jumps += 1
+            assert child.wait() == 0, child.stderr.read()
+    assert jumps > 10
+    with read(world) as index:
+        found = answers(index)
+    shutil.rmtree(world / "index")
+    with make_index(world) as calm:
+        calm.add(world / "photos")
+        assert found == answers(calm)

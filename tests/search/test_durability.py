@@ -115,7 +115,7 @@ def test_killed_a_few_times(tmp_path, engine, kills):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("engine", "kills"), [("lance", 50), ("milvus", 15)])
+@pytest.mark.parametrize(("engine", "kills"), [("lance", 50), ("milvus", 50)])
 def test_killed_many_times(request, tmp_path, engine, kills):
     if engine == "milvus":
         pytest.importorskip("milvus_lite", reason="needs crossgaze[milvus-lite]")
