@@ -24,7 +24,8 @@ class ServeConfig:
         upload_pixels: the most pixels it may have, checked before they are decoded.
         body_bytes: the largest body of any other request.
         waiting: requests that may wait for the models; one more is told to come again.
-        seconds: how long a request may wait and compute in all.
+        seconds: how long each step of a request (candidates, then parts of the exact order) may
+            wait and compute.
         rate: requests a second that one address may make of the models; 0 is no limit; None is no
             limit on this machine's own address and 20 elsewhere.
         cache_bytes: memory for thumbnails.
