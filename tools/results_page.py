@@ -84,6 +84,17 @@ def retrieval_table(results):
     return Table("", (*head, "95 % interval"), tuple(rows))
 
 
+def intervals_table(results):
+    """Return the intervals of each recall."""
+    rows = [
+        (ROWS[name].title, *(interval(list(results[name].values()), one) for one in RECALLS))
+        for name in tested_on(results, "test")
+        if results[name]
+    ]
+    head = ("row", "i2t R@1", "R@5", "R@10", "t2i R@1", "R@5", "R@10")
+    return Table("", head, tuple(rows))
+
+
 def short_table(results):
     """Return the table of README: some rows, whatever of them was run."""
     rows = []
@@ -334,6 +345,7 @@ def page(results, questions):
         hours=f"{hours:.1f}",
         regions=regions_table(results).markdown(),
         retrieval=retrieval_table(results).markdown(),
+        intervals=intervals_table(results).markdown(),
         aim=aim(results),
         more=more_data_table(results).markdown(),
         attention=attention_table(results).markdown(),
