@@ -10,6 +10,7 @@ import search_parts
 from crossgaze.search.index import Index
 
 CHILD = Path(__file__).parent / "search" / "indexing_child.py"
+TENDING = CHILD.with_name("tending_child.py")
 QUERY = "a red dog in the snow"
 
 
@@ -20,9 +21,9 @@ def make_world(folder, photos=40):
     return folder
 
 
-def start(world, *words, before=()):
+def start(world, *words, before=(), program=CHILD):
     return subprocess.Popen(
-        [*before, sys.executable, str(CHILD), str(world), *words],
+        [*before, sys.executable, str(program), str(world), *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -43,9 +44,9 @@ def answers(index):
     return {hit.path: round(hit.score, 5) for hit in found.hits}
 
 
-def begin(world, *words):
+def begin(world, *words, program=CHILD):
     """Start the child and return it once it has begun."""
-    child = start(world, *words)
+    child = start(world, *words, program=program)
     line = child.stdout.readline()  # with an index there is, or there was nothing to keep
     assert line == "begun\n", (line, child.stderr.read())
     return child
@@ -60,13 +61,13 @@ def make_index(world):
     )
 
 
-def kill_somewhere(world, rng, *words, seconds=0.8):
+def kill_somewhere(world, rng, *words, seconds=0.8, program=CHILD):
     """Start the child and kill it at some moment of so many seconds after it began.
 
     Returns:
         What it acknowledged, and whether the kill met it at work.
     """
-    child = begin(world, *words)
+    child = begin(world, *words, program=program)
     time.sleep(rng.random() * seconds)
     child.send_signal(signal.SIGKILL)
     said, _ = child.communicate()

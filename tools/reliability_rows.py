@@ -30,6 +30,7 @@ KILLED = "tests/reliability/test_killed.py::"
 ROOM = "tests/reliability/test_no_room.py::"
 DURABLE = "tests/search/test_durability.py::"
 READERS = "tests/search/test_readers_and_writers.py::"
+TENDING = "tests/search/test_killed_tending.py::"
 NO_ROOM = "tests/search/test_no_room.py::"
 STORE = "tests/data/regions/test_store.py::"
 TWICE = "tests/reliability/test_two_at_once.py::"
@@ -74,6 +75,18 @@ DAYS = (
         "nobody killed",
         GOES_ON,
         (f"{DURABLE}test_killed_many_times",),
+        "kills",
+    ),
+    Row(
+        "SIGKILL during `index --sentences`, `--compact` and `--from`",
+        "photographs give the same answers after every kill, sentences are there once or not at "
+        "all, a copy is whole or no index",
+        GOES_ON,
+        (
+            f"{TENDING}test_killed_while_sentences_come",
+            f"{TENDING}test_killed_while_room_is_given_back",
+            f"{TENDING}test_killed_while_an_index_moves",
+        ),
         "kills",
     ),
     Row(
