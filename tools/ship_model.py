@@ -25,6 +25,7 @@ from crossgaze.models.answerer import Answerer
 from crossgaze.models.base import Model
 from crossgaze.models.finding import FILES, ZOO
 from crossgaze.models.pretrained import digest_of, load, replacing_folder
+from crossgaze.models.sparse_rows import pack
 from crossgaze.torchfiles import save_tensors
 
 CARDS = Path(__file__).parent / "cards"
@@ -111,7 +112,7 @@ def ship(run, name, zoo=ZOO, *, limit=LIMIT, results=(), words=None):
             key: value.half() if value.is_floating_point() else value
             for key, value in weights.items()
         }
-        save_tensors(out / "model.safetensors", halves)
+        save_tensors(out / "model.safetensors", pack(halves))
         head = json.loads((out / "config.json").read_text("utf-8"))
         write_json(out / "config.json", head | {"weights": digest_of(out / "model.safetensors")})
         load(out)  # refuses weights beyond the range of half precision

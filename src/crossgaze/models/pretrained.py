@@ -35,6 +35,7 @@ from crossgaze.models.finding import FILES, FORMAT, VERSION, find_folder
 from crossgaze.models.fitting import build_fitting, load_weights
 from crossgaze.models.matcher import Matcher
 from crossgaze.models.seen_words import read_words_file, write_words
+from crossgaze.models.sparse_rows import unpack
 from crossgaze.torchfiles import save_tensors
 
 if TYPE_CHECKING:
@@ -215,7 +216,7 @@ def _load(folder: Path, device: str | torch.device) -> Model | Ensemble:
         )
     model.origin = head.get("origin") or {}
     model.text.seen = read_words_file(folder)
-    load_weights(model, weights, path)
+    load_weights(model, unpack(weights, model.state_dict(), path), path)
     return model.eval().to(device)
 
 
