@@ -65,6 +65,14 @@ SCAN = "scan-t-i-avg"
 FIRST = ("model.text.own_words=0", "augment.regions=0.2", "epochs=5")
 THREE = (0, 1, 2)
 BOTH = ("flickr8k", "coco")
+WIDE = Row(  # of the seeds and sizes that were tried on dev the best
+    "VSE++, mean and whole image, D = 1024",
+    "vse-whole",
+    (1,),
+    learned=BOTH,
+    settings=("model.size=1024",),
+    attention=False,
+)
 
 
 def transfer(name, recipe, title):
@@ -142,12 +150,33 @@ ROWS = {
         "BFAN + VSE++, mean and whole image", members=("both-bfan", "both-vse-whole"), learned=BOTH
     ),
     "both-bfan-on-coco": Row("BFAN", "bfan", learned=BOTH, tested="coco", run="both-bfan"),
+    "both-vse-wide": WIDE,
+    "both-vse-wide-on-coco": replace(WIDE, tested="coco", run="both-vse-wide"),
+    "both-bfan-vse-wide": Row(
+        "BFAN + VSE++, mean and whole image, D = 1024",
+        members=("both-bfan", "both-vse-wide"),
+        learned=BOTH,
+    ),
     "trial-scan": Row("SCAN t-i AVG", SCAN, (1,), run="scan-t-i-avg", split="dev"),
     "trial-ccs": Row("SCAN + CCS", "scan-ccs", run="scan-ccs", split="dev"),
     "trial-ccs-strong": Row(
         "SCAN + CCS, lambda_CCS 1 and gamma_3 0.4",
         "scan-ccs",
         settings=("constraints.ccs=1.0", "constraints.ccs_margin=0.4"),
+        split="dev",
+    ),
+    "trial-ccs-fresh": Row(
+        "SCAN + CCS, swaps drawn in each step",
+        "scan-ccs",
+        settings=("constraints.drawn=0",),
+        split="dev",
+    ),
+    "trial-bfan": Row("BFAN", "bfan", run="bfan", split="dev"),
+    "trial-bfan-ccr-ccs": Row("BFAN + CCR + CCS", "bfan-ccr-ccs", run="bfan-ccr-ccs", split="dev"),
+    "trial-bfan-weak": Row(
+        "BFAN + CCR + CCS, lambdas 0.05",
+        "bfan-ccr-ccs",
+        settings=("constraints.ccr=0.05", "constraints.ccs=0.05"),
         split="dev",
     ),
 }
@@ -175,6 +204,12 @@ def main():
 
 def result_of(name, seed):
     return ROOT / RESULTS / f"{name}-{seed}.json"
+
+
+def seed_of(member, seed):
+    """Return the seed of a member for one of those that it is averaged with: that, if it has it."""
+    seeds = ROWS[member].seeds
+    return seed if seed in seeds else seeds[0]
 
 
 def run_of(name, seed):
@@ -207,10 +242,11 @@ def run(name, seed):
     """Train and evaluate one row, and write its result whole."""
     row = ROWS[name]
     summary = train(name, seed) if row.recipe else None
-    for member in row.members:
-        train(member, seed)
+    members = [(member, seed_of(member, seed)) for member in row.members]
+    for member in members:
+        train(*member)
     out = f"{run_of(name, seed)}-{row.tested}-{row.split}.json"
-    models = [run_of(one, seed) / "best" for one in row.members or (name,)]
+    models = [run_of(*one) / "best" for one in members or [(name, seed)]]
     words = ["evaluate", str(models[0]), DATA[row.tested], "--store", regions_of(row, row.tested)]
     words += ["--split", row.split, "--out", out, "--kept-words", KEPT]
     for other in models[1:]:

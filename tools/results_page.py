@@ -19,7 +19,7 @@ from PIL import Image
 from claims import claims_table
 from crossgaze.evaluation.recall import RECALLS
 from crossgaze.evaluation.tables import Table
-from experiments import RESULTS, ROWS, run_of
+from experiments import RESULTS, ROWS, run_of, seed_of
 from pages import fill
 from question_experiments import RESULTS as ANSWERS
 from question_page import questions_section
@@ -52,7 +52,7 @@ CURVES = {
     "constraints": (
         "CCR and CCS",
         "scan-t-i-avg scan-ccr scan-ccs scan-ccr-ccs bfan bfan-ccr bfan-ccs bfan-ccr-ccs "
-        "trial-ccs-strong",
+        "trial-ccs-strong trial-ccs-fresh trial-bfan-weak",
     ),
     "regions": ("SCAN t-i AVG on three kinds of regions", ""),
     "mmca": ("MMCA", "mmca-self mmca"),
@@ -262,7 +262,8 @@ def making_table(results):
 
 def trained(results, name, seed):
     """Return the summaries of the runs that one result rests on, [] if a member's is not there."""
-    made = [results[one].get(seed) for one in ROWS[name].members or (name,)]
+    members = [(one, seed_of(one, seed)) for one in ROWS[name].members]
+    made = [results[one].get(which) for one, which in members or [(name, seed)]]
     return [run.found["training"] for run in made] if all(made) else []
 
 

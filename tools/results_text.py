@@ -70,7 +70,8 @@ alone. Two models together average scores, not attention, and have none of their
 
 {attention}
 
-CCS alone raised nothing, so it was looked at again, on dev:
+CCS alone raised nothing on SCAN, and both together cost BFAN some rsum, so they were looked at
+again, on dev:
 
 {trials}
 
