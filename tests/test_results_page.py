@@ -112,7 +112,11 @@ def test_without_results_every_row_and_claim_is_listed_as_not_run(root):
     for name, row in ROWS.items():
         dev = "Regions" if name.startswith("regions-") else "Attention"
         where = dev if row.split == "dev" else "Retrieval"
-        assert "not run yet" in cells(page, where, row.title)[0], name
+        if row.learned == ("flickr8k",) == (row.tested,):
+            assert "not run yet" in cells(page, where, row.title)[0], name
+        else:
+            moved = section(page, "From one set to another, and both together").splitlines()
+            assert any(f"| {row.title} |" in line and "not run yet" in line for line in moved), name
         assert "not run yet" in cells(page, "Making it again", row.title)[0], name
     assert section(page, "Did the papers' claims hold?").count("not run yet") == len(claims.CLAIMS)
     assert f"0 of {wanted()} results are in" in page

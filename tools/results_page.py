@@ -56,7 +56,7 @@ CURVES = {
     ),
     "regions": ("SCAN t-i AVG on three kinds of regions", ""),
     "mmca": ("MMCA", "mmca-self mmca"),
-    "longer": ("A longer run", "bfan-longer"),
+    "longer": ("A longer run, and a wider model of both sets", "bfan-longer both-vse-wide"),
     "others": ("Other models", ""),
 }
 

@@ -70,7 +70,8 @@ def clock(tmp_path_factory):
     return library, folder / "seconds"
 
 
-@pytest.mark.parametrize("engine", ["lance", pytest.param("milvus", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["lance", "milvus"])
 def test_a_clock_that_jumps_by_years_while_an_index_is_written(tmp_path, clock, engine):
     """After every acknowledged batch another time, in both directions, also for the database."""
     pytest.importorskip("lancedb", reason="needs crossgaze[search]")
