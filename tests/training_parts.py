@@ -3,14 +3,23 @@
 import json
 
 import numpy as np
+import torch
+from safetensors.torch import load_file
 
 from crossgaze.config import build
 from crossgaze.data.regions.writer import RegionWriter
 from crossgaze.training.config import TrainConfig
+from crossgaze.training.logs import read_log
 
 THINGS = ("dog", "cat", "car", "boat", "tree", "ball")
 COLOURS = ("red", "blue", "green", "white")
 WIDTH, REGIONS = 12, 4
+# Whatever draws or remembers.
+EVERYTHING = {
+    "augment": {"words": 0.2, "regions": 0.2, "features": 0.1, "noise": 0.1},
+    "average": 0.9,
+    "schedule": {"kind": "cosine", "warmup": 3},
+}
 
 
 def write_world(folder, images=24, dev=8, captions=2, seed=0, dtype="float16", scale=1.0):
@@ -130,3 +139,25 @@ def tree(paths, family="scan", **more):
 def settings(paths, family="scan", **more):
     """Return a recipe for the small world."""
     return build(TrainConfig, tree(paths, family, **more))
+
+
+def _without_time(folder):
+    lines = read_log(folder / "log.jsonl")
+    return [{key: value for key, value in line.items() if key != "seconds"} for line in lines]
+
+
+def assert_equal_runs(one, other):
+    """Both hold the same weights and the same log, bit for bit."""
+    assert _without_time(one) == _without_time(other)
+    saved = [torch.load(run / "checkpoint.pt", weights_only=True) for run in (one, other)]
+    for key, value in saved[0]["weights"].items():
+        assert torch.equal(value, saved[1]["weights"][key]), key
+    for name in ("best", "best-companion"):
+        assert (one / name).exists() == (other / name).exists()
+        if (one / name).exists():
+            first, second = (load_file(run / name / "model.safetensors") for run in (one, other))
+            assert first.keys() == second.keys()
+            assert all(torch.equal(first[key], second[key]) for key in first)
+    summaries = [json.loads((run / "summary.json").read_text()) for run in (one, other)]
+    for key in ("metrics", "history", "steps", "best_epoch"):
+        assert summaries[0][key] == summaries[1][key]

@@ -1,22 +1,19 @@
 """Two processes that train together do what one does with the whole batch."""
 
 import json
-import os
 import socket
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
 
+import killing
+import killing_work
 from crossgaze.config import to_dict
 from crossgaze.errors import InputError
 from crossgaze.training.distributed import choose_device
 from crossgaze.training.logs import read_log
 from training_parts import SMALL, asking, tree, write_questions, write_world
 
-SCRIPT = Path(__file__).parents[1] / "training_ranks.py"
 # Without dropout: it is drawn for each part by itself. The caption generator has some by default.
 CASES = {
     "scan": {},
@@ -44,15 +41,10 @@ def recipe(world, name):
 
 def start(out, recipes, rank, ranks, port):
     out.mkdir(exist_ok=True)
-    more = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": ranks, "MASTER_PORT": port}
-    more |= {"MASTER_ADDR": "127.0.0.1", "OMP_NUM_THREADS": 1}
-    path = os.pathsep.join([*map(str, sys.path)])
-    return subprocess.Popen(
-        [sys.executable, SCRIPT, out, *recipes],
-        env=os.environ | {key: str(value) for key, value in more.items()} | {"PYTHONPATH": path},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    given = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": ranks, "MASTER_PORT": port}
+    environment = {key: str(value) for key, value in given.items()} | {"MASTER_ADDR": "127.0.0.1"}
+    process, _ = killing.start(killing_work.train_together, environment, out, recipes)
+    return process
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +61,9 @@ def results(tmp_path_factory):
     for ranks in (1, 2):
         out = folder / str(ranks)
         started = [start(out, recipes, rank, ranks, port) for rank in range(ranks)]
-        told = [process.communicate(timeout=300)[1] for process in started]
-        assert all(process.returncode == 0 for process in started), told
+        for process in started:
+            process.join(300)
+        assert [process.exitcode for process in started] == [0] * ranks
     return folder
 
 

@@ -1,6 +1,7 @@
 """Logs, TensorBoard, curves and the summary."""
 
 import json
+import math
 import sys
 
 import pytest
@@ -59,6 +60,41 @@ def test_tensorboard_has_the_same_numbers(tmp_path):
     sums = [(event.step, event.value) for event in found.Scalars("epoch/dev/rsum")]
     assert sums == [(4, 60.0), (8, 120.0), (12, 180.0)]
     assert len(found.Scalars("step/loss")) == 6
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("kept", [0, 4])
+def test_tensorboard_forgets_what_came_after_the_checkpoint(tmp_path, kept):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    log = RunLog(tmp_path, tensorboard=True)
+    for step in (2, 4, 6, 8):
+        log.write({"kind": "step", "step": step, "loss": 1.0})
+    log.close()
+    again = RunLog(tmp_path, step=kept, tensorboard=True)
+    again.write({"kind": "step", "step": kept + 1, "loss": 2.0})
+    again.close()
+    found = EventAccumulator(str(tmp_path / "tensorboard")).Reload().Scalars("step/loss")
+    before = [(step, 1.0) for step in (2, 4) if step <= kept]
+    assert [(event.step, event.value) for event in found] == [*before, (kept + 1, 2.0)]
+
+
+def test_a_gradient_that_overflowed_is_null_in_the_log(tmp_path):
+    log = RunLog(tmp_path)
+    log.write({"kind": "step", "step": 1, "gradient": math.inf, "loss": 2.0})
+    log.close()
+    text = (tmp_path / "log.jsonl").read_text()
+    assert json.loads(text, parse_constant=pytest.fail)["gradient"] is None
+
+
+@pytest.mark.parametrize("fallen", [True, False])
+def test_a_collapse_stands_in_the_notes(tmp_path, monkeypatch, fallen):
+    """As if the spread of all scores, or of none, told a collapse (see test_warm_start.py)."""
+    world = write_world(tmp_path)
+    monkeypatch.setattr("crossgaze.training.trainer.collapsed", lambda spread: fallen)
+    notes = train(settings(world, epochs=2), tmp_path / "run")["notes"]
+    assert ["loss.warm_steps" in note for note in notes if "collapsed" in note] == [True] * fallen
 
 
 def test_without_tensorboard_the_extra_is_named(tmp_path, monkeypatch):

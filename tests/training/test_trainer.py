@@ -19,13 +19,17 @@ from crossgaze.training.logs import read_log
 from crossgaze.training.prepare import prepare
 from crossgaze.training.trainer import Run, train
 from model_parts import count_calls, save_bert
-from training_parts import COLOURS, SMALL, THINGS, settings, tree, write_world
+from training_parts import (
+    COLOURS,
+    EVERYTHING,
+    SMALL,
+    THINGS,
+    assert_equal_runs,
+    settings,
+    tree,
+    write_world,
+)
 
-EVERYTHING = {
-    "augment": {"words": 0.2, "regions": 0.2, "features": 0.1, "noise": 0.1},
-    "average": 0.9,
-    "schedule": {"kind": "cosine", "warmup": 3},
-}
 # Dropout, drawn negatives, batch norm, a companion: all that could remember or draw.
 RUNS = {
     "scan": {},
@@ -37,29 +41,6 @@ RUNS = {
 @pytest.fixture
 def world(tmp_path):
     return write_world(tmp_path)
-
-
-def without_time(folder):
-    lines = read_log(folder / "log.jsonl")
-    return [{key: value for key, value in line.items() if key != "seconds"} for line in lines]
-
-
-def assert_equal_runs(one, other):
-    """Both hold the same weights and the same log, bit for bit."""
-    assert without_time(one) == without_time(other)
-    saved = [torch.load(run / "checkpoint.pt", weights_only=True) for run in (one, other)]
-    for part in ("weights",):
-        for key, value in saved[0][part].items():
-            assert torch.equal(value, saved[1][part][key]), key
-    for name in ("best", "best-companion"):
-        assert (one / name).exists() == (other / name).exists()
-        if (one / name).exists():
-            first, second = (load_file(run / name / "model.safetensors") for run in (one, other))
-            assert first.keys() == second.keys()
-            assert all(torch.equal(first[key], second[key]) for key in first)
-    summaries = [json.loads((run / "summary.json").read_text()) for run in (one, other)]
-    for key in ("metrics", "history", "steps", "best_epoch"):
-        assert summaries[0][key] == summaries[1][key]
 
 
 class StopError(Exception):
@@ -145,6 +126,7 @@ def test_another_seed_is_another_run(world, tmp_path):
     assert first[0]["loss"] != second[0]["loss"]
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_to_the_same_result(world, tmp_path):
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text(yaml.safe_dump(tree(world, **EVERYTHING | {"epochs": 30})))

@@ -209,6 +209,8 @@ def attention_tables(
 ) -> list[Table]:
     """Return the tables of attention, and the measures that the paper does not have as notes."""
     made = []
+    captioned = found.captioned
+    same = same_data(captioned.name, len(captioned), 1, captioned.splits)
     for family, quality in found.attention:
         figures = quality.estimates(config)
         rows = attention_rows({family}) if papers else []
@@ -216,7 +218,11 @@ def attention_tables(
         # An ensemble averages scores, not attention: this is one member's.
         what = name if found.models == 1 else f"{family} of {name}"
         table = attention_table(
-            [(what, data, figures)], rows, title=f"{what}: attention", level=config.level
+            [(what, data, figures)],
+            rows,
+            title=f"{what}: attention",
+            same=same,
+            level=config.level,
         )
         notes = tuple(
             f"{label}: {_with_span(figures[measure])}" for measure, label in _OTHERS.items()

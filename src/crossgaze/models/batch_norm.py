@@ -19,12 +19,14 @@ def shared_batch_norm(layer: nn.BatchNorm1d, x: Tensor) -> Tensor:
         layer: its weights and running statistics, which every rank updates the same way.
         x: this rank's rows; N may differ between ranks.
     """
+    kind = x.dtype
+    x = x.to(torch.promote_types(kind, torch.float32))  # half precision counts and adds up wrongly
     dims = (0,) if x.ndim == 2 else (0, 2)
     rows = x.new_tensor([x.numel() / layer.num_features])
     count = sum_over_ranks(rows)  # (1,)
     if float(count) < 2:  # one row has no variance
         mean, variance = layer.running_mean, layer.running_var
-        return F.batch_norm(x, mean, variance, layer.weight, layer.bias, eps=layer.eps)
+        return F.batch_norm(x, mean, variance, layer.weight, layer.bias, eps=layer.eps).to(kind)
     shape = (1, -1) if x.ndim == 2 else (1, -1, 1)
     mean = sum_over_ranks(x.sum(dims)) / count  # (D,)
     centred = x - mean.view(shape)
@@ -38,4 +40,4 @@ def shared_batch_norm(layer: nn.BatchNorm1d, x: Tensor) -> Tensor:
         layer.running_mean.lerp_(mean, share)
         layer.running_var.lerp_(variance * count / (count - 1), share)
     normed = centred / (variance + layer.eps).sqrt().view(shape)
-    return normed * layer.weight.view(shape) + layer.bias.view(shape)
+    return (normed * layer.weight.view(shape) + layer.bias.view(shape)).to(kind)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import TypeVar
 
 import torch
@@ -15,6 +16,7 @@ from crossgaze.collectives import rank, ranks
 from crossgaze.errors import InputError
 
 T = TypeVar("T")
+WAIT = timedelta(hours=12)  # the first looks at dev alone, and BERT reads: torch waits for minutes
 
 
 @contextmanager
@@ -33,7 +35,7 @@ def process_group(device: str = "auto") -> Iterator[torch.device]:
         return
     if chosen.type == "cuda":
         torch.cuda.set_device(chosen)
-    dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo")
+    dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo", timeout=WAIT)
     try:
         yield chosen
     finally:

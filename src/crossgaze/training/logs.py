@@ -8,6 +8,7 @@ written after its checkpoint, so that every step is in the log once.
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -38,7 +39,7 @@ class RunLog:
 
     def write(self, line: Mapping[str, Any]) -> None:
         """Append a line; its numbers go to TensorBoard under the line's kind."""
-        self._file.write(json.dumps(line) + "\n")
+        self._file.write(json.dumps(_told(line), allow_nan=False) + "\n")
         self._file.flush()
         if self._board is not None:
             kind = str(line["kind"])
@@ -67,6 +68,14 @@ def read_log(path: Path) -> list[dict[str, Any]]:
         raise FileFormatError(path, f"is not JSON: {error}") from None
 
 
+def _told(line: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a line as JSON can hold it: null for a gradient of half precision that overflowed."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in line.items()
+    }
+
+
 def _numbers(line: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, float]]:
     for name, value in line.items():
         if isinstance(value, Mapping):
@@ -82,4 +91,4 @@ def _board(folder: Path, step: int) -> Any:  # noqa: ANN401 (the extra is not ty
         raise MissingExtraError("--tensorboard", "tensorboard", "train") from None
     make: Any = SummaryWriter
     # What a stopped run showed after its checkpoint is drawn anew.
-    return make(str(folder), purge_step=step + 1 if step else None)
+    return make(str(folder), purge_step=step + 1)

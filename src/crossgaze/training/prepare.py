@@ -87,18 +87,21 @@ class Sources:
         return np.concatenate(parts).astype(np.int64)
 
 
-def prepare(config: TrainConfig, *, remember: bool = True) -> Prepared:
+def prepare(
+    config: TrainConfig, *, remember: bool = True, device: torch.device | None = None
+) -> Prepared:
     """Read the data and build the model, the same for the same recipe.
 
     Args:
         config: the recipe.
         remember: whether a frozen BERT reads all captions now, which takes minutes; training wants
             it, a look at the data does not.
+        device: where the model is put, and BERT reads; by default the CPU.
     """
     if config.task == "answer":
         from crossgaze.training.questions import prepare_questions
 
-        return prepare_questions(config, remember=remember)
+        return prepare_questions(config, remember=remember, device=device)
     train, dev, notes = read_sources(config.data)
     width = train.stores[0].head.width
     seed_everything(config.seed)
@@ -129,6 +132,8 @@ def prepare(config: TrainConfig, *, remember: bool = True) -> Prepared:
             written = Sentences([companion.vocabulary.encode(text) for text in texts])
         sets.append(CaptionSet(sentences, part.owners[kept], regions, texts, written))
         rows += read
+    if device is not None:
+        model.to(device)
     if remember:
         model.text.remember([row for row in rows if row], config.data.kept_words)
     sampler, drawn = None, None

@@ -54,12 +54,15 @@ class AskedSet(CaptionSet):
         return replace(batch, labels=torch.from_numpy(self.labels[batch.captions.numpy()]))
 
 
-def prepare_questions(config: TrainConfig, *, remember: bool = True) -> Prepared:
+def prepare_questions(
+    config: TrainConfig, *, remember: bool = True, device: torch.device | None = None
+) -> Prepared:
     """Read questions and regions and build the model, the same for the same recipe.
 
     Args:
         config: a recipe of a family that answers.
         remember: as `crossgaze.training.prepare.prepare` has it.
+        device: the same.
     """
     train, dev, notes = split_questions(config.data)
     (path,) = config.data.stores
@@ -76,6 +79,8 @@ def prepare_questions(config: TrainConfig, *, remember: bool = True) -> Prepared
     model = make_answerer(config, train, answers, store.head.width)
     require_droppable(config, model)
     sets = [_asked(part, model, store, config.data) for part in (train, dev)]
+    if device is not None:
+        model.to(device)
     if remember:
         rows = [row for part in sets for row in part.sentences.rows()]
         model.text.remember(rows, config.data.kept_words)

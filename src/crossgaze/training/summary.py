@@ -16,6 +16,7 @@ from crossgaze.errors import FileFormatError, MissingExtraError
 from crossgaze.files import write_json
 from crossgaze.models.base import Model
 from crossgaze.training.curves import draw_curves
+from crossgaze.training.logs import read_log
 from crossgaze.training.prepare import Prepared, parameters_of
 
 SUMMARY, CURVES = "summary.json", "curves.png"
@@ -35,7 +36,7 @@ def write_summary(
         unit: what was learned from, "captions" or "questions".
     """
     best = facts["history"][facts["best_epoch"] - 1] if facts["best_epoch"] else {}
-    notes = list(data.notes)
+    notes = [*data.notes, *_collapse(log)]
     try:
         draw_curves([(folder.name, log)], folder / CURVES)
     except MissingExtraError as error:
@@ -60,6 +61,17 @@ def write_summary(
     }
     write_json(folder / SUMMARY, summary)
     return summary
+
+
+def _collapse(log: Path) -> list[str]:
+    """Return a note where the log has lines in which all similarities were equal."""
+    fallen = [line["step"] for line in read_log(log) if line.get("collapsed")]
+    if not fallen:
+        return []
+    return [
+        f"collapsed: all similarities were nearly equal at {len(fallen):,} looks from step "
+        f"{fallen[0]:,} to {fallen[-1]:,}; loss.warm_steps (more) or optimiser.rate (less) may help"
+    ]
 
 
 def read_summary(folder: Path) -> dict[str, Any] | None:

@@ -78,7 +78,7 @@ def train(
         done: dict[str, Any] | None = from_first(read_summary(out) if is_first() else None)
         if done is not None:
             return done
-        run = Run(config, prepare(config), out, place)
+        run = Run(config, prepare(config, device=place), out, place)
         held.callback(run.close)
         run.resume(tensorboard=tensorboard)
         while not run.state.ended(config):

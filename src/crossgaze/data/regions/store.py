@@ -336,6 +336,17 @@ class RegionStore:
             return np.full(len(self), self.head.regions, dtype=np.int32)
         return counts
 
+    def sound_counts(self, rows: slice | npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+        """Return how many regions of rows are real, copied, or say that the file is damaged."""
+        counts = np.array(self.counts[rows])
+        if counts.size and (counts.min() < 1 or counts.max() > self.head.regions):
+            raise FileFormatError(
+                self.folder / "counts.bin",
+                f"is damaged: an image has {counts.min() if counts.min() < 1 else counts.max()} "
+                f"regions, wanted 1 to {self.head.regions}",
+            )
+        return counts
+
     @property
     def boxes(self) -> npt.NDArray[np.float32] | None:
         """(N, k, 4) x1, y1, x2, y2 in pixels of the upright original, or None."""
@@ -377,13 +388,7 @@ class RegionStore:
         else:
             rows = self.rows(images)
         boxes, sizes = self.boxes, self.sizes
-        counts = np.asarray(self.counts[rows])
-        if counts.size and (counts.min() < 1 or counts.max() > self.head.regions):
-            raise FileFormatError(
-                self.folder / "counts.bin",
-                f"is damaged: an image has {counts.min() if counts.min() < 1 else counts.max()} "
-                f"regions, wanted 1 to {self.head.regions}",
-            )
+        counts = self.sound_counts(rows)
         return Regions(
             ids=tuple(self.ids[row] for row in rows),
             features=np.asarray(self.features[rows]),

@@ -1,12 +1,7 @@
-"""Run by tests/training/test_distributed.py, as one of two processes or alone.
-
-python training_ranks.py OUT RECIPE.json ...
-"""
+"""What test_distributed.py does in each of two processes, and in one alone."""
 
 import json
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -47,8 +42,8 @@ def one_step(config, rows):
     }
 
 
-def main():
-    out, *recipes = map(Path, sys.argv[1:])
+def main(out, recipes):
+    """Write the losses and gradients of each recipe's first step, and train by the first one."""
     found = {}
     with process_group("cpu"):
         for recipe in recipes:
@@ -57,7 +52,3 @@ def main():
         config = build(TrainConfig, json.loads(recipes[0].read_text()))
         train(config, out / "run", device="cpu")
         torch.save(found, out / f"rank{rank()}.pt")
-
-
-if __name__ == "__main__":
-    main()
