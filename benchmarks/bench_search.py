@@ -5,15 +5,19 @@
 - two-stage: 100,000 images of 36 x 512 float16 regions (3.7 GB of disk, random but not
   unstructured, see search_world.py). Bars: p50 below 60 ms, p95 below 120 ms, 95 % of the
   exhaustive top 10, resident memory below 1.5 GB (in a process of its own that only searches; the
-  most it ever had, with the pages of mapped files, and also what is its own alone).
-- growth: stage one alone, 10,000 to 1,000,000 vectors of 512: every vector in memory against
-  LanceDB's approximate index, which is asked for 100 and for as many as a search re-ranks; its
-  build time and recall. Bar: 1,000,000 below 100 ms, for as many as a search re-ranks.
+  most it ever had, with the pages of mapped files, and also what is its own alone). Then the pair
+  of models that ships (BFAN and VSE++, MiniLM's words) over as many images of random kept features,
+  37 x 512: latency and memory only, by the same bars.
+- growth: stage one alone, 10,000 to 1,000,000 vectors of 512 that lie in 48 dimensions: every
+  vector in memory against LanceDB's approximate index, which is asked for 100 and for as many as a
+  search re-ranks; its build time and recall. Bars, for as many as a search re-ranks: 1,000,000
+  below 100 ms, and 95 % of the nearest at every size.
 - indexing: `Index.add` against `extract` on the same photographs. Bar: below 10 % more.
 - keeping: candidates' regions out of a region store, read as a search reads them, against out of a
   column of LanceDB's.
 
-Every bar is printed as met or missed and stands in results/bench-search.json; the plot is
+Every bar is printed as met or missed and stands in results/bench-search.json, with the command and
+the machine of each part's own run under "runs"; the plot is
 docs/pictures/bench-search.svg. --small runs all of it, to the last line, at a hundredth of the size
 to see that it works; its JSON and plot go to FOLDER and say nothing about speed.
 """
@@ -22,6 +26,7 @@ import argparse
 import itertools
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -46,8 +51,18 @@ from crossgaze.search.lance import LanceEngine
 from crossgaze.search.memory import MemoryEngine
 from crossgaze.search.ranking import CANDIDATES, RANKINGS, find_photos
 from crossgaze.vision.extract import extract
-from search_report import check_bars, machine, memory, plot
-from search_world import REGIONS, MeanOfWords, NoSource, clustered, make_index, make_scan, queries
+from search_report import check_bars, machine, measured_before, memory, plot
+from search_world import (
+    REGIONS,
+    MeanOfWords,
+    NoSource,
+    embedded,
+    make_index,
+    make_scan,
+    make_shipped,
+    queries,
+    sentences,
+)
 
 PARTS = ("two-stage", "growth", "indexing", "keeping")
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
@@ -77,11 +92,56 @@ def two_stage(folder, images, rounds, exhaustive):
     index, shown = make_index(folder / "index", images)
     index.close()
     np.save(folder / "shown.npy", shown)
-    words = [sys.executable, __file__, "--search-only", str(folder), str(rounds), str(exhaustive)]
-    done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True, env=os.environ)
-    found = json.loads(done.stdout.splitlines()[-1])
+    found = searched(folder, rounds, exhaustive)
+    shutil.rmtree(folder / "index")  # the other takes as much room
+    make_shipped(folder / "index", images).close()
+    found["shipped"] = searched(folder, rounds, 0)
     print(json.dumps(found, indent=2))
     return found
+
+
+def searched(folder, rounds, exhaustive):
+    """Search in a process of its own; 0 exhaustive queries are for the models that ship."""
+    words = [sys.executable, __file__, "--search-only", str(folder), str(rounds), str(exhaustive)]
+    done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True, env=os.environ)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def timed_queries(index, asked, opened):
+    """Search for sentences; the first five are to warm up."""
+    loaded, _ = timed(lambda: index.search(asked[0]))
+    for query in asked[1:5]:
+        index.search(query)
+    seconds, steps = [], []
+    for query in asked[5:]:
+        taken, found = timed(lambda query=query: index.search(query, k=TOP))
+        seconds.append(taken)
+        steps.append(found.milliseconds)
+    return {
+        "images": len(index),
+        "regions": index.describe()["regions"],
+        "candidates": CANDIDATES,
+        "queries": len(asked) - 5,
+        "milliseconds": percentiles(seconds),
+        "p50 by step": {
+            step: round(statistics.median(one[step] for one in steps), 2) for step in steps[0]
+        },
+        "seconds to open": round(opened, 3),
+        "seconds of the first query": round(loaded, 3),
+        "memory, bytes": memory(),
+    }
+
+
+def search_shipped(folder, rounds):
+    """The same with the models that ship, loaded by their names."""
+    opened, index = timed(lambda: Index.open(folder / "index"))
+    models = [index.head.embedder, index.head.reranker]
+    result = {
+        "models": [f"{one.source} ({one.family}, {one.digest})" for one in models],
+        "numbers of a region that they take": index.reranker.region_width,
+        **timed_queries(index, sentences(rounds + 5), opened),
+    }
+    print(json.dumps(result))
 
 
 def search_only(folder, rounds, exhaustive):
@@ -94,15 +154,7 @@ def search_only(folder, rounds, exhaustive):
         )
     )
     asked = queries(shown, rounds + 5)
-    loaded, _ = timed(lambda: index.search(asked[0]))
-    for query in asked[1:5]:
-        index.search(query)
-    seconds, steps = [], []
-    for query in asked[5:]:
-        taken, found = timed(lambda query=query: index.search(query, k=TOP))
-        seconds.append(taken)
-        steps.append(found.milliseconds)
-    used = memory()
+    result = timed_queries(index, asked, opened)
     kept = {rank_by: {count: [] for count in COUNTS} for rank_by in RANKINGS}
     whole = []
     for rank_by, query in itertools.product(RANKINGS, asked[5 : 5 + exhaustive]):
@@ -115,17 +167,7 @@ def search_only(folder, rounds, exhaustive):
         for count, shares in kept[rank_by].items():
             found = find_photos(index, query, TOP, candidates=count, **how)
             shares.append(len(wanted & {hit.uid for hit in found.hits}) / len(wanted))
-    result = {
-        "images": len(index),
-        "candidates": CANDIDATES,
-        "queries": rounds,
-        "milliseconds": percentiles(seconds),
-        "p50 by step": {
-            step: round(statistics.median(one[step] for one in steps), 2) for step in steps[0]
-        },
-        "seconds to open": round(opened, 3),
-        "seconds of the first query": round(loaded, 3),
-        "memory, bytes": used,
+    result |= {
         "memory after exhaustive searches, bytes": memory(),
         "exhaustive, seconds": round(statistics.median(whole), 3),
         "exhaustive queries": exhaustive,
@@ -146,14 +188,14 @@ def search_only(folder, rounds, exhaustive):
 def growth(folder, sizes, rounds):
     """Exact in memory against LanceDB's index, by size."""
     rows = []
-    asked = next(clustered(rounds, WIDTH, seed=99))
+    asked = next(embedded(rounds, WIDTH, seed=99))
     for size in sizes:
         exact = MemoryEngine(WIDTH)
         exact.reserve(size)
         engine = LanceEngine(folder / f"lance-{size}", "photos", WIDTH, create=True, exact=0)
         added = 0.0
         start = 0
-        for part in clustered(size, WIDTH):
+        for part in embedded(size, WIDTH):
             entries = [Entry(start + n + 1, f"/{start + n}", "/") for n in range(len(part))]
             exact.add(entries, part)
             added += timed(lambda e=engine, rows=entries, part=part: e.add(rows, part))[0]
@@ -278,14 +320,17 @@ def main():
     torch.set_grad_enabled(False)
     if args.search_only:
         folder, rounds, exhaustive = args.search_only
-        search_only(Path(folder), int(rounds), int(exhaustive))
+        if int(exhaustive):
+            search_only(Path(folder), int(rounds), int(exhaustive))
+        else:
+            search_shipped(Path(folder), int(rounds))
         return
     part = 100 if args.small else 1
     results, pictures = (args.small, args.small) if args.small else (RESULTS, PICTURES)
     pictures.mkdir(parents=True, exist_ok=True)
-    old = results / "bench-search.json"
-    # A part that is not measured now keeps what was measured before.
-    found = json.loads(old.read_text())["parts"] if old.is_file() else {}
+    # A part that is not measured now keeps what was measured before, and where.
+    found, runs = measured_before(results / "bench-search.json")
+    command = f"python benchmarks/bench_search.py {' '.join(sys.argv[1:])}".strip()
     for name in args.part:
         ran_on = machine()
         with tempfile.TemporaryDirectory(dir=args.folder) as temporary:
@@ -298,13 +343,15 @@ def main():
                 found[name] = indexing(folder, 256 // part + 4, 1 if args.small else 3)
             if name == "keeping":
                 found[name] = keeping(folder, 20_000 // part, 100 // part + 10)
+        runs[name] = {"command": command, "ran_on": ran_on}
         # Each part as soon as it is measured: a later one that fails loses nothing.
         write(
             "search",
             f"two-stage and stage-one queries, vectors of {WIDTH}, regions 36 x {WIDTH} float16",
             folder=results,
-            command=f"python benchmarks/bench_search.py {' '.join(sys.argv[1:])}".strip(),
+            command=command,
             ran_on=ran_on,
+            runs=runs,
             parts=found,
             bars=check_bars(found),
         )

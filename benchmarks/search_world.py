@@ -88,29 +88,59 @@ def make_index(folder, count, on_progress=print):
     scan = make_scan()
     index = Index.create(folder, embedder=MeanOfWords(scan), reranker=scan, source=NoSource())
     said = []
+
+    def part(here, start):
+        shown, regions = images(scan, here, seed=start)
+        said.append(shown)
+        vectors = regions.mean(1)
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True), regions
+
+    fill(index, count, part, on_progress)
+    return index, np.concatenate(said)
+
+
+def make_shipped(folder, count, on_progress=print):
+    """Make an index with the models and the region model that ship, of random kept features.
+
+    What is found means nothing; reading, attention and the encoding of a sentence take as long as
+    with photographs. The models take regions of 1,792 numbers and keep 512 of each.
+    """
+    index = Index.create(folder)
+    rows, width = index.source.regions + index.reranker.extra, index.reranker.width
+    rng = np.random.default_rng(0)
+    near = embedded(count, index.embedder.width, part=BATCH)
+
+    def part(here, start):
+        regions = rng.standard_normal((here, rows, width), dtype=np.float32)
+        return next(near)[:here], regions / np.linalg.norm(regions, axis=2, keepdims=True)
+
+    fill(index, count, part, on_progress)
+    return index
+
+
+def fill(index, count, part, on_progress):
+    """Fill an index with made-up images; `part` gives some vectors and what is kept of regions."""
+    k = index.source.regions + (index.reranker.extra if index.reranker else 0)
     with index.writing(), reopen_writer(index.folder / index.head.store) as writer:
-        boxes = np.zeros((BATCH, REGIONS, 4), np.float32)
-        sizes = np.full((BATCH, 2), 500)
         for start in range(0, count, BATCH):
             here = min(BATCH, count - start)
-            shown, regions = images(scan, here, seed=start)
-            said.append(shown)
+            vectors, regions = part(here, start)
             entries = [
                 Entry(start + n + 1, f"/made/up/{start + n}.jpg", "/made") for n in range(here)
             ]
-            vectors = regions.mean(1)
-            vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+            more = {name: np.zeros((here, k), np.float32) for name in index.source.fields}
             writer.append(
                 [str(entry.uid) for entry in entries],
                 regions.astype(np.float16),
-                boxes=boxes[:here],
-                sizes=sizes[:here],
+                counts=np.full(here, k),
+                boxes=np.zeros((here, k, 4), np.float32),
+                sizes=np.full((here, 2), 500),
+                **more,
             )
             index.tables.photos.add(entries, vectors)
             if start % 10_000 == 0:
                 on_progress(f"{start:,} of {count:,} images made")
         index.tables.photos.tidy()
-    return index, np.concatenate(said)
 
 
 def queries(shown, count, seed=1):
@@ -121,13 +151,66 @@ def queries(shown, count, seed=1):
     return [" ".join(f"w{word}" for word in row) for row in chosen]
 
 
-def clustered(count, width, seed=0, centres=4096):
-    """Give parts of `count` unit vectors around some centres, as embeddings lie."""
-    rng = np.random.default_rng(7)
-    middles = rng.standard_normal((centres, width), dtype=np.float32)
+WHO = (
+    "two brown dogs",
+    "a girl in a red coat",
+    "three men",
+    "an old man with a beard",
+    "a group of people",
+    "a small child",
+)
+DOES = (
+    "play with a yellow ball",
+    "walk along the path",
+    "look at something far away",
+    "sit together and talk",
+    "ride their bicycles",
+    "wait for a bus",
+)
+WHERE = (
+    "in the deep snow",
+    "near the sea at sunset",
+    "on a bench in the park",
+    "in front of a large building",
+    "under a stone bridge",
+    "at the edge of a forest",
+    "in a crowded city street",
+    "beside a blue car",
+    "on a green meadow",
+    "in the rain",
+    "by a swimming pool",
+    "behind a fence",
+)
+
+
+def sentences(count, seed=1):
+    """Return English sentences of 8 to 17 words, all different up to 432 of them."""
     rng = np.random.default_rng(seed)
-    for start in range(0, count, 10_000):
-        here = min(10_000, count - start)
-        x = middles[rng.integers(0, centres, here)]
-        x = x + rng.standard_normal(x.shape, dtype=np.float32)
+    every = [f"{who} {does} {where}" for who in WHO for does in DOES for where in WHERE]
+    return [every[place % len(every)] for place in rng.permutation(max(count, len(every)))[:count]]
+
+
+LATENT, SPREAD = 48, 0.1  # dimensions in which embeddings really lie; noise in all others
+
+
+def embedded(count, width, seed=0, part=10_000):
+    """Give parts of `count` unit vectors near a plane of 48 dimensions, as embeddings lie.
+
+    A plane and not centres: a vector has as many near ones at any distance, so that the first 500
+    are as well told from the others as the first 10. Around centres, the 500 nearest would be some
+    of one centre's and for the rest any.
+
+    Args:
+        count: of them.
+        width: numbers in each.
+        seed: of the vectors; the plane is always the same, so that another seed's are queries.
+        part: vectors given at a time.
+    """
+    plane = np.random.default_rng(7).standard_normal((LATENT, width), dtype=np.float32)
+    plane /= np.sqrt(LATENT)  # then a number of a vector has the variance 1
+    rng = np.random.default_rng(seed)
+    for start in range(0, count, part):
+        here = min(part, count - start)
+        x = rng.standard_normal((here, LATENT), dtype=np.float32) @ plane
+        x += SPREAD * rng.standard_normal(x.shape, dtype=np.float32)
         yield x / np.linalg.norm(x, axis=1, keepdims=True)

@@ -3,11 +3,11 @@
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
+import killing
+import killing_work
 import search_parts
-from crossgaze.search.index import Index
 
 CHILD = Path(__file__).parent / "search" / "indexing_child.py"
 TENDING = CHILD.with_name("tending_child.py")
@@ -21,17 +21,14 @@ def make_world(folder, photos=40):
     return folder
 
 
-def start(world, *words, before=(), program=CHILD):
+def start(world, *words, before=()):
+    """Start a new Python that indexes, with other words before it."""
     return subprocess.Popen(
-        [*before, sys.executable, str(program), str(world), *words],
+        [*before, sys.executable, str(CHILD), str(world), *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-
-
-def read(world):
-    return Index.open(world / "index", source=search_parts.CellSource())
 
 
 def answers(index):
@@ -45,34 +42,34 @@ def answers(index):
 
 
 def begin(world, *words, program=CHILD):
-    """Start the child and return it once it has begun."""
-    child = start(world, *words, program=program)
-    line = child.stdout.readline()  # with an index there is, or there was nothing to keep
-    assert line == "begun\n", (line, child.stderr.read())
-    return child
+    """Start the program in a fork; return its process and its pipe once it has begun."""
+    process, told = killing.start(killing_work.run_program, program.stem, world, *words)
+    assert told.recv() == "begun"  # with an index there is, or there was nothing to keep
+    return process, told
 
 
-def make_index(world):
-    return Index.create(
-        world / "index",
-        embedder=world / "embedder",
-        reranker=world / "reranker",
-        source=search_parts.CellSource(),
-    )
+def until_a_batch(told):
+    """Wait until an indexing program has acknowledged photographs."""
+    while True:
+        word, *numbers = told.recv().split()
+        if word == "done" and int(numbers[0]):
+            return
 
 
-def kill_somewhere(world, rng, *words, seconds=0.8, program=CHILD):
-    """Start the child and kill it at some moment of so many seconds after it began.
+def finish(process, told):
+    """Let a program come to its end; return the lines that it told."""
+    lines = killing.lines_of(told)
+    process.join()
+    told.close()
+    assert process.exitcode == 0
+    return lines
 
-    Returns:
-        What it acknowledged, and whether the kill met it at work.
-    """
-    child = begin(world, *words, program=program)
-    time.sleep(rng.random() * seconds)
-    child.send_signal(signal.SIGKILL)
-    said, _ = child.communicate()
-    assert child.returncode in (-signal.SIGKILL, 0)
-    lines = said.splitlines()
-    done = [int(line.split()[1]) for line in lines if line.startswith("done")]
-    met = child.returncode == -signal.SIGKILL and not any(line.startswith("end") for line in lines)
-    return done[-1] if done else 0, met
+
+def end_by_kill(process, told):
+    """Kill a program; return the lines that it had told."""
+    process.kill()
+    process.join()
+    lines = killing.lines_of(told)
+    told.close()
+    assert process.exitcode in (0, -signal.SIGKILL)  # and not by an error of its own
+    return lines

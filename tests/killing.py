@@ -14,7 +14,11 @@ import killing_work
 # Each process is a fork of one that has imported torch; and that one has no threads, which a fork
 # of pytest's own process might lose while they hold a lock.
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["killing_work"])
+# Beside the work itself this is what takes long to import and starts no threads: what training
+# steps and draws with, and most of what LanceDB imports. LanceDB has threads and is never here.
+_CONTEXT.set_forkserver_preload(
+    ["killing_work", "torch._dynamo", "matplotlib.pyplot", "lance_namespace"]
+)
 
 
 def _start_server():
@@ -39,6 +43,16 @@ def start(work, *args):
     tell.close()
     assert told.recv() == "begun"
     return process, told
+
+
+def lines_of(told):
+    """Return what a process told until it ended; of a line that a kill cut off, nothing."""
+    lines = []
+    try:
+        while True:
+            lines.append(told.recv())
+    except (EOFError, OSError):
+        return lines
 
 
 def calm(work, *args):

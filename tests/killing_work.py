@@ -1,6 +1,11 @@
 """What the processes of `killing` do; a fork server imports this once for all of them."""
 
+import importlib
+import os
+import sys
 import time
+from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -41,8 +46,8 @@ def begun(work, told, *args):
 
 
 def extract(told, photos, out):
-    extracting.GROUP = 4  # photographs of a commit
-    extracting.extract(photos, out, GRID, backbone=Mean())
+    with patch.object(extracting, "GROUP", 4):  # photographs of a commit
+        extracting.extract(photos, out, GRID, backbone=Mean())
 
 
 def learn(told, tree, out):
@@ -50,8 +55,8 @@ def learn(told, tree, out):
 
 
 def bring_features(told, tsv, out):
-    import_batches.BATCH = 2
-    import_regions(tsv, out)
+    with patch.object(import_batches, "BATCH", 2):
+        import_regions(tsv, out)
 
 
 def bring_models(told, checkpoints, out):
@@ -60,6 +65,37 @@ def bring_models(told, checkpoints, out):
         path = checkpoints[number % len(checkpoints)]
         import_checkpoint(path, "scan").save_pretrained(out)
         told.send(number)
+
+
+def train_together(told, environment, out, recipes):
+    """Be one of the processes that `torchrun` would start with this environment."""
+    os.environ.update(environment)
+    _of_folder("training", "ranks_child").main(out, recipes)
+
+
+def _of_folder(folder, name):
+    sys.path.insert(0, str(Path(__file__).parent / folder))
+    return importlib.import_module(name)
+
+
+def run_program(told, name, world, *words):
+    """Do what a program of tests/search/ does, and tell the lines that it would print.
+
+    It brings LanceDB, whose threads no fork would survive: it is imported here and never before.
+    """
+    program = _of_folder("search", name)
+    program.say = lambda *said: told.send(" ".join(map(str, said)))
+    program.main(world, *words)
+
+
+def search(told, world, query):
+    """Search an index until killed."""
+    with search_parts.reopen(world) as index:
+        told.send("searches")
+        while True:
+            index.refresh()
+            index.search(query, k=5, exhaustive=True)
+            index.search(query, k=5)
 
 
 def serve(told, world):

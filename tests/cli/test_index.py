@@ -1,6 +1,7 @@
 """`crossgaze index` and `crossgaze search` as a person meets them."""
 
 import json
+import shutil
 import threading
 import time
 
@@ -79,6 +80,38 @@ def test_move_compact_and_info(capsys, made):
     assert json.loads(out)["index"]["photographs"] == 3
 
 
+@pytest.mark.parametrize(
+    ("more", "keys"),
+    [
+        ([], {"photographs", "sentences", "into"}),
+        (["--info"], {"moved", "index"}),
+        (["--compact"], {"moved", "index"}),
+        (["PHOTOS"], {"moved", "photographs", "index"}),
+    ],
+)
+def test_move_and_more_is_one_document(capsys, made, tmp_path, more, keys):
+    index(capsys, made)
+    words = [made / "photos" if word == "PHOTOS" else word for word in more]
+    new = tmp_path / "moved"
+    code, out, err = run(capsys, "index", "--from", made / "index", "--into", new, "--json", *words)
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    assert found.keys() == keys
+    moved = found.get("moved", found)
+    assert moved == {"photographs": 3, "sentences": moved["sentences"], "into": str(new)}
+    if "index" in found:
+        assert found["index"]["photographs"] == 3
+
+
+def test_move_then_info_for_people(capsys, made, tmp_path):
+    index(capsys, made)
+    words = ["index", "--from", made / "index", "--into", tmp_path / "moved"]
+    code, out, _ = run(capsys, *words, "--info")
+    assert code == 0
+    assert "3 photographs" in out
+    assert "kept regions" in out
+
+
 def test_watch_until_stopped(capsys, made, monkeypatch):
     index(capsys, made)
     looks = []
@@ -97,7 +130,41 @@ def test_watch_until_stopped(capsys, made, monkeypatch):
     assert "1 added, 0 changed, 0 removed; 4 photographs" in out
     assert "stopped; the index is whole" in out
     assert looks == [2.0, 2.0]
-    assert threading.active_count() >= 1
+    assert not [t for t in threading.enumerate() if t.name.startswith(("extract", "regions"))]
+
+
+@pytest.mark.parametrize("json_", [False, True])
+def test_watch_names_what_cannot_be_read_and_keeps_json_pure(
+    capsys, made, tmp_path, monkeypatch, json_
+):
+    shutil.copytree(made / "photos", tmp_path / "photos")
+    (tmp_path / "photos" / "bad.jpg").write_bytes(b"half")
+    looks = []
+
+    def sleep(seconds):
+        looks.append(seconds)
+        if len(looks) == 1:
+            Image.new("RGB", (40, 40), (9, 200, 9)).save(tmp_path / "photos" / "new.jpg")
+            (tmp_path / "photos" / "worse.jpg").write_bytes(b"half")
+        if len(looks) == 4:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    models = ["--embedder", made / "vse", "--reranker", made / "scan", *GRID]
+    words = ["index", tmp_path / "photos", "--into", tmp_path / "index", *models, "--watch"]
+    code, out, err = run(capsys, *words, *(["--json"] if json_ else []))
+    assert code == 0
+    assert err.count("\n") == 1  # bad.jpg is in the first report, and worse.jpg is named once
+    assert err.startswith("crossgaze: worse.jpg: cannot be read now: is not a")
+    if json_:
+        first, second = [json.loads(line) for line in out.splitlines()]
+        assert [one[0] for one in first["photographs"]["unreadable"]] == ["bad.jpg"]
+        assert first["index"]["photographs"] == 3
+        assert second["photographs"]["added"] == 1
+        assert second["index"]["photographs"] == 4
+    else:
+        assert "unreadable: bad.jpg" in out
+        assert "1 added, 0 changed, 0 removed; 4 photographs" in out
 
 
 @pytest.mark.parametrize(
@@ -115,7 +182,7 @@ def test_watch_until_stopped(capsys, made, monkeypatch):
         (["search", "PHOTOS", "dog"], "is not an index"),
         (["search", "INDEX", "--image", "x.jpg", "--exhaustive"], "is for a sentence"),
         (["search", "INDEX", "--image", "x.jpg", "--rank-by", "reranker"], "is for a sentence"),
-        (["index", "--into", "INDEX"], "got nothing to do"),
+        (["index", "--into", "INDEX"], "--sentences, --from, --compact or --info"),
         (["index", "--into", "new", "--info"], "new: is not an index"),
         (["index", "PHOTOS", "--into", "new", "--regions", "grid"], "takes regions of width 1792"),
         (["index", "PHOTOS", "--into", "PHOTOS", "--embedder", "VSE"], "is not empty"),

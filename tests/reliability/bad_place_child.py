@@ -1,12 +1,14 @@
 """What every verb's function says of a folder on a disk that is full, or may only be read.
 
-    python bad_place_child.py WORLD PLACE [read]
+    python bad_place_child.py WORLD '[["write", PLACE, VERBS], ["run", COMMANDS], ["read", ...]]'
 
-Prints a line of JSON for each: its name, the command line's exit code and words, or null. With
-`read`, what only reads is done instead.
+Steps in one process, which takes long to start: `write` does what verbs write, `read` what only
+reads it, `run` is the shell's, for disks that come and go. Prints a line of JSON for each step but
+the shell's: by verb, the command line's exit code and words, or null.
 """
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -59,25 +61,35 @@ def search(place):
     found.close()
 
 
+def look_through(place):
+    assert not verify(place).problems
+
+
 READS = {
-    "extract": lambda place: verify(place).problems,
-    "import features": lambda place: verify(place).problems,
+    "extract": look_through,
+    "import features": look_through,
     "import checkpoint": load,
     "train": lambda place: load(place / "best"),
     "index": search,
 }
 
 
-def main(world, place, *words):
-    for name, work in WORKS.items():
-        folder, said = place / name.replace(" ", "-") / "out", None
-        try:
-            READS[name](folder) if words else work(world, folder)
-        except Exception as error:  # noqa: BLE001 (what the command line would say)
-            said = explain(error, [name.partition(" ")[0], str(folder)])
-        sys.stdout.write(json.dumps([name, said]) + "\n")
-        sys.stdout.flush()
+def main(world, steps):
+    for what, *given in steps:
+        if what == "run":
+            subprocess.run(["bash", "-ec", *given], check=True, stdout=sys.stderr)
+            continue
+        place, verbs = given
+        told = {}
+        for name in verbs:
+            folder, said = Path(place, name.replace(" ", "-"), "out"), None
+            try:
+                READS[name](folder) if what == "read" else WORKS[name](world, folder)
+            except Exception as error:  # noqa: BLE001 (what the command line would say)
+                said = explain(error, [name.partition(" ")[0], str(folder)])
+            told[name] = said
+        sys.stdout.write(json.dumps(told) + "\n")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:])
+    main(Path(sys.argv[1]), json.loads(sys.argv[2]))

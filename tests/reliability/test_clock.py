@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import search_parts
-from durability_parts import answers, make_index, make_world, read, start
+from durability_parts import answers, make_world, start
+from reliability_parts import record
 
 SOURCE = Path(__file__).parents[2] / "src" / "crossgaze"
 # What tells the time of day; durations are perf_counter's and monotonic's, which never jump.
@@ -72,7 +73,7 @@ def clock(tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["lance", "milvus"])
-def test_a_clock_that_jumps_by_years_while_an_index_is_written(tmp_path, clock, engine):
+def test_a_clock_that_jumps_by_years_while_an_index_is_written(request, tmp_path, clock, engine):
     """After every acknowledged batch another time, in both directions, also for the database."""
     pytest.importorskip("lancedb", reason="needs crossgaze[search]")
     if engine == "milvus":
@@ -106,9 +107,10 @@ def test_a_clock_that_jumps_by_years_while_an_index_is_written(tmp_path, clock, 
                 jumps += 1
             assert child.wait() == 0, child.stderr.read()
     assert jumps > 10
-    with read(world) as index:
+    with search_parts.reopen(world) as index:
         found = answers(index)
     shutil.rmtree(world / "index")
-    with make_index(world) as calm:
+    with search_parts.create(world) as calm:
         calm.add(world / "photos")
         assert found == answers(calm)
+    record(request, jumps=jumps)

@@ -1,7 +1,6 @@
 """Disks that are full and folders that may only be read, for every verb that writes."""
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -35,27 +34,41 @@ def world(tmp_path):
     return folder
 
 
-def told(script):
-    """Run a script in a mount namespace of its own; return what each verb said."""
+def told(world, *steps):
+    """Do steps in a mount namespace of its own; return what verbs said, one dict a step."""
     done = subprocess.run(
-        ["unshare", "-rm", "bash", "-ec", script], capture_output=True, text=True, check=False
+        ["unshare", "-rm", sys.executable, CHILD, world, json.dumps(steps, default=str)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
-    return dict(json.loads(line) for line in done.stdout.splitlines())
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def small_disk(size, place):
+    return f"mount -t tmpfs -o size={size}k tmpfs {place}; "
+
+
+def locked(place):
+    return f"mount --bind {place} {place}; mount -o remount,bind,ro {place}"
 
 
 @bad_places.needs_mounts
 def test_a_full_disk_is_said_in_a_line_and_with_room_it_goes_on(world, tmp_path):
-    place, saved = tmp_path / "place", tmp_path / "saved"
+    place, saved, whole = tmp_path / "place", tmp_path / "saved", tmp_path / "whole"
     for verb in VERBS:
         (place / verb.replace(" ", "-")).mkdir(parents=True)
     saved.mkdir()
-    mounts = "".join(
-        f"mount -t tmpfs -o size={size}k tmpfs {place / verb.replace(' ', '-')}; "
-        for verb, size in ROOM.items()
+    disks = (small_disk(size, place / verb.replace(" ", "-")) for verb, size in ROOM.items())
+    said, again, read = told(
+        world,
+        ["run", "".join(disks)],
+        ["write", place, VERBS],
+        ["run", f"cp -a {place}/. {saved}/; cp -a {saved} {whole}"],
+        ["write", whole, VERBS],
+        ["read", whole, VERBS],
     )
-    child = f"{sys.executable} {CHILD} {world}"
-    said = told(f"{mounts} {child} {place}; cp -a {place}/. {saved}/")
     assert list(said) == VERBS
     for verb, words in said.items():
         assert words is not None, f"{verb} fitted on the small disk"
@@ -65,11 +78,10 @@ def test_a_full_disk_is_said_in_a_line_and_with_room_it_goes_on(world, tmp_path)
     # What is left is no model, and the stores are whole up to what was acknowledged.
     assert list((saved / "import-checkpoint").iterdir()) == []
     assert not list((saved / "train").rglob("*.partial"))
-    for name in ("extract", "import-features"):
-        if (saved / name / "out" / "head.json").exists():
-            assert not verify(saved / name / "out").problems
-    assert told(f"{child} {saved}") == dict.fromkeys(VERBS)
-    assert told(f"{child} {saved} read") == dict.fromkeys(VERBS)
+    begun = [path.parent for path in saved.glob("*/out/head.json")]
+    assert begun, "no store had begun before its disk was full"
+    assert not [problem for store in begun for problem in verify(store).problems]
+    assert again == read == dict.fromkeys(VERBS)
 
 
 @bad_places.needs_mounts
@@ -77,41 +89,52 @@ def test_a_read_only_folder_is_said_in_a_line_and_can_be_read(world, tmp_path):
     place, empty = tmp_path / "place", tmp_path / "empty"
     place.mkdir()
     empty.mkdir()
-    locked = "mount --bind {0} {0}; mount -o remount,bind,ro {0}; "
-    child = f"{sys.executable} {CHILD} {world}"
-    for words in told(locked.format(empty) + f"{child} {empty}").values():
+    new = tmp_path / "new.png"
+    search_parts.make_photo(new, "new")  # so that there is something to write
+    nothing, first, said, read = told(
+        world,
+        ["run", locked(empty)],
+        ["write", empty, VERBS],
+        ["write", place, VERBS],
+        ["run", f"cp -a {place} {tmp_path}/kept; mv {new} {world}/photos/; {locked(place)}"],
+        ["write", place, VERBS],
+        ["read", place, VERBS],
+    )
+    for words in nothing.values():
         assert words[0] == 2, words
         assert "Read-only file system" in words[1], words
     assert list(empty.iterdir()) == []
-    assert told(f"{child} {place}") == dict.fromkeys(VERBS)
-    search_parts.make_photo(world / "photos" / "new.png", "new")  # there is something to write
-    files = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
-    said = told(locked.format(place) + f"{child} {place}")
+    assert first == read == dict.fromkeys(VERBS)
     for verb in ("extract", "import checkpoint", "index"):
         assert said[verb] is not None, verb
         assert len(said[verb][1].splitlines()) == 1, said[verb]
         assert "internal error" not in said[verb][1], said[verb]
-    assert told(locked.format(place) + f"{child} {place} read") == dict.fromkeys(VERBS)
-    assert {path: path.read_bytes() for path in files} == files
+    files = [path for path in (tmp_path / "kept").rglob("*") if path.is_file()]
+    assert files
+    for path in files:
+        there = place / path.relative_to(tmp_path / "kept")
+        assert there.read_bytes() == path.read_bytes(), there
 
 
 @bad_places.needs_mounts
 def test_a_disk_that_fills_up_under_a_model_leaves_the_old_one(world, tmp_path):
     """A model is replaced on a disk with room for one of it, but not for two."""
-    place = tmp_path / "place"
-    child = f"{sys.executable} {CHILD} {world}"
+    place, kept, left = tmp_path / "place", tmp_path / "kept", tmp_path / "left"
     place.mkdir()
-    assert told(f"{child} {place}")["import checkpoint"] is None
-    model = place / "import-checkpoint" / "out"
-    old = {path.name: path.read_bytes() for path in model.iterdir()}
-    kept = tmp_path / "kept"
-    shutil.copytree(model, kept / "import-checkpoint" / "out")
-    size = sum(map(len, old.values())) // 1024 + 24
-    said = told(
-        f"mount -t tmpfs -o size={size}k tmpfs {place}; cp -a {kept}/. {place}/; {child} {place}; "
-        f"rm -rf {kept}; mkdir {kept}; cp -a {place}/import-checkpoint {kept}/"
+    model = ["import checkpoint"]
+    size = f"$(($(cat {kept}/import-checkpoint/out/* | wc -c) / 1024 + 24))"
+    first, said = told(
+        world,
+        ["write", place, model],
+        ["run", f"cp -a {place} {kept}; {small_disk(size, place)} cp -a {kept}/. {place}/"],
+        ["write", place, model],
+        ["run", f"cp -a {place} {left}"],
     )
+    assert first == {"import checkpoint": None}
     assert "No space left" in said["import checkpoint"][1]
-    assert [path.name for path in (kept / "import-checkpoint").iterdir()] == ["out"]
-    left = {p.name: p.read_bytes() for p in (kept / "import-checkpoint" / "out").iterdir()}
-    assert left == old
+    assert [path.name for path in (left / "import-checkpoint").iterdir()] == ["out"]
+    files = [
+        {path.name: path.read_bytes() for path in (one / "import-checkpoint" / "out").iterdir()}
+        for one in (left, kept)
+    ]
+    assert files[0] == files[1] != {}

@@ -2,6 +2,7 @@
 
 import os
 import random
+import signal
 import time
 
 import pytest
@@ -14,7 +15,7 @@ import search_parts
 import training_parts
 from crossgaze.errors import InputError
 from crossgaze.files import only_writer
-from killing import start
+from killing import lines_of, start
 
 
 @pytest.mark.parametrize("verb", ["extract", "import features", "train"])
@@ -47,12 +48,28 @@ def test_two_imports_to_one_place_leave_one_whole_model(tmp_path):
     out, rng = tmp_path / "model", random.Random(0)
     killing_work.import_checkpoint(paths[0], "scan").save_pretrained(out)
     both = [start(killing_work.bring_models, [path], out) for path in paths]
-    for _ in range(20):
+    assert [told.recv() for _, told in both] == [0, 0]  # each has brought its own
+    found = []
+    for _ in range(400):
         time.sleep(rng.random() * 0.05)
         assert (out / "config.json").is_file()  # at every moment there is a model
+        try:
+            found.append(weights_of(out))
+        except InputError:
+            continue  # its files were read across the change of one for the other
+        assert found[-1] in ({0.25}, {0.5})  # whole, and never of both
+        if len(found) == 10:
+            break
+    assert len(found) == 10, "most of the time it was refused"
     for process, told in both:
         process.kill()
         process.join()
+        assert process.exitcode == -signal.SIGKILL
+        assert len(lines_of(told)) > 3, "it brought nothing meanwhile"
         told.close()
-    weights = [float(x.unique()) for x in crossgaze.load(out).state_dict().values()]
-    assert set(weights) in ({0.25}, {0.5})
+    assert weights_of(out) in ({0.25}, {0.5})
+
+
+def weights_of(folder):
+    """Return the numbers that a model's weights are."""
+    return {float(x) for y in crossgaze.load(folder).state_dict().values() for x in y.unique()}

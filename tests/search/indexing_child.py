@@ -2,9 +2,11 @@
 
     python indexing_child.py WORLD [ENGINE]
 
-It says a line when it has begun, one for each acknowledged batch, and one at the end.
+It says a line when it has begun, two for each acknowledged batch (the digests of its photographs by
+path, as JSON, and how many are done), and one at the end.
 """
 
+import json
 import sys
 import time
 from pathlib import Path
@@ -45,8 +47,21 @@ def main(world, engine="lance"):
             source=source,
             engine=engine,
         )
+    photos, batch = index.tables.photos, {}
+    add = photos.add
+
+    def add_and_note(entries, vectors):
+        add(entries, vectors)
+        batch.update({entry.key: entry.digest for entry in entries})
+
+    def acknowledge(done, total):
+        say("batch", json.dumps(batch))
+        batch.clear()
+        say("done", done, total)
+
+    photos.add = add_and_note
     say("begun")
-    index.add(world / "photos", on_progress=lambda done, total: say("done", done, total))
+    index.add(world / "photos", on_progress=acknowledge)
     say("end", len(index))
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import search_parts
 from crossgaze.search import sentences
 from crossgaze.search.moving import move_index
-from durability_parts import read
 
 
 def say(word):
@@ -23,7 +23,7 @@ def main(world, work):
         say("begun")
         move_index(world / "index", world / "moved")
     else:
-        index = read(world)
+        index = search_parts.reopen(world)
         say("begun")
         if work == "sentences":
             sentences.TEXTS = 1  # parts of 16

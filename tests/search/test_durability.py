@@ -1,29 +1,23 @@
 """An index whose processes are killed and stopped."""
 
+import json
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+import killing
+import killing_work
 import search_parts
 from crossgaze.data.regions.store import RegionStore
 from crossgaze.data.regions.verify import verify
 from crossgaze.search.index import Index
-from durability_parts import (
-    CHILD,
-    QUERY,
-    answers,
-    begin,
-    kill_somewhere,
-    make_index,
-    make_world,
-    read,
-)
+from crossgaze.search.planning import digest_of
+from durability_parts import QUERY, answers, begin, end_by_kill, finish, make_world
 from reliability_parts import record
 
 pytest.importorskip("lancedb", reason="needs crossgaze[search]")
@@ -45,17 +39,52 @@ def seconds_of_a_round(world, engine):
     """Return how long the child takes for what changes in a round when nobody kills it."""
     calm = world.with_name(f"{world.name}-calm")
     shutil.copytree(world, calm)
-    begin(calm, engine).communicate()
+    finish(*begin(calm, engine))
     change_some(calm / "photos", random.Random(0), "calm")
-    child = begin(calm, engine)
+    started = begin(calm, engine)
     began = time.monotonic()
-    for line in child.stdout:
-        if line.startswith("end"):
-            break
+    while not started[1].recv().startswith("end"):
+        pass
     taken = time.monotonic() - began
-    child.communicate()
-    assert child.returncode == 0
+    finish(*started)
     return taken
+
+
+def kill_and_hear(world, rng, engine, seconds, *, wait):
+    """Kill the child somewhere of so many seconds, if asked only after its first batch.
+
+    Returns:
+        What it acknowledged, digest by path, and whether the kill met it at work.
+    """
+    process, told = begin(world, engine)
+    lines = []
+    with suppress(EOFError):  # it ended with nothing to do
+        while wait and not any(line.startswith("batch ") for line in lines):
+            lines.append(told.recv())
+    time.sleep(rng.random() * seconds)
+    lines += end_by_kill(process, told)
+    assert process.exitcode in (-signal.SIGKILL, 0)
+    heard = {}
+    for line in lines:
+        if line.startswith("batch "):
+            heard |= json.loads(line.removeprefix("batch "))
+    return heard, process.exitcode != 0 and not any(line.startswith("end") for line in lines)
+
+
+def require_acknowledged(index, acknowledged):
+    """Every photograph that was ever acknowledged and is still there is in the index.
+
+    With the content that was acknowledged, unless that has changed since.
+    """
+    have = {}
+    for part in index.tables.photos.every():
+        for entry in part:
+            have.setdefault(entry.key, set()).add(entry.digest)
+    for path, digest in acknowledged.items():
+        if Path(path).exists():
+            assert path in have
+            if digest_of(Path(path).read_bytes()) == digest:
+                assert digest in have[path]
 
 
 def survive(world, kills, engine, seed):
@@ -71,15 +100,21 @@ def survive(world, kills, engine, seed):
         What the index says of every photograph in the end, and what one says that nobody killed.
     """
     rng = random.Random(seed)
-    seconds, met = seconds_of_a_round(world, engine), 0
+    # Many kills are drawn from all of a round; a few come earlier with each that came too late.
+    few = kills <= 2
+    seconds, met = 0.8 if few else seconds_of_a_round(world, engine), 0
+    acknowledged = {}
     for number in range(10 * kills):
-        acknowledged, at_work = kill_somewhere(world, rng, engine, seconds=seconds)
+        heard, at_work = kill_and_hear(world, rng, engine, seconds, wait=number % 2 == 1)
+        acknowledged |= heard
         met += at_work
-        index = read(world)
+        if few and not at_work:
+            seconds /= 2
+        index = search_parts.reopen(world)
         have = {path for part in index.tables.photos.every() for path in [e.key for e in part]}
         photos = {str(path) for path in (world / "photos").iterdir()}
+        require_acknowledged(index, acknowledged)
         if number == 0:
-            assert len(have) >= acknowledged
             assert not have - photos  # later, what is gone from the folder may still be there
         if have:  # a reader finds all of it, regions and all, before anybody has repaired it
             assert set(answers(index)) == have
@@ -87,8 +122,9 @@ def survive(world, kills, engine, seed):
         change_some(world / "photos", rng, number)
         if met == kills:
             break
+    assert acknowledged, "nothing was acknowledged before a kill: there was nothing to lose"
     assert met == kills, f"only {met} of {kills} kills met a process at work"
-    index = read(world)
+    index = search_parts.reopen(world)
     index.add(world / "photos")
     photos = {str(path) for path in (world / "photos").iterdir()}
     found = answers(index)
@@ -131,12 +167,7 @@ STEPS = {
 def test_ended_between_the_steps_of_a_batch(tmp_path, monkeypatch, step):
     """As if the power went: no clean-up runs, what is on disk stays as it is."""
     world = make_world(tmp_path, photos=6)
-    index = Index.create(
-        world / "index",
-        embedder=world / "embedder",
-        reranker=world / "reranker",
-        source=search_parts.CellSource(),
-    )
+    index = search_parts.create(world)
     index.add(world / "photos")
     before = answers(index)
     search_parts.make_photo(world / "photos" / "000.png", "changed")
@@ -157,7 +188,7 @@ def test_ended_between_the_steps_of_a_batch(tmp_path, monkeypatch, step):
         index.add(world / "photos")
     monkeypatch.undo()
     assert len(RegionStore(world / "index" / "regions-1")) == 8  # the batch's regions are there
-    reader = read(world)
+    reader = search_parts.reopen(world)
     seen = answers(reader)
     if step == "regions only":
         assert seen == before
@@ -182,7 +213,7 @@ def test_ended_between_the_steps_of_a_batch(tmp_path, monkeypatch, step):
 
 def test_a_number_is_never_given_to_another_photograph(tmp_path):
     world = make_world(tmp_path, photos=4)
-    index = make_index(world)
+    index = search_parts.create(world)
     index.add(world / "photos")
     given = {entry.uid: entry.key for part in index.tables.photos.every() for entry in part}
     for step in range(3):
@@ -192,7 +223,7 @@ def test_a_number_is_never_given_to_another_photograph(tmp_path):
         index.compact()
         if step == 1:
             index.close()
-            index = read(world)
+            index = search_parts.reopen(world)
         search_parts.make_photo(world / "photos" / f"more{step}.png", f"more {step}")
         index.add(world / "photos")
         for part in index.tables.photos.every():
@@ -204,7 +235,7 @@ def test_a_number_is_never_given_to_another_photograph(tmp_path):
 def test_stopped_by_hand_just_after_the_commit(tmp_path, monkeypatch):
     """Ctrl-C may come when a batch is in the database already: then its regions stay."""
     world = make_world(tmp_path, photos=5)
-    index = make_index(world)
+    index = search_parts.create(world)
     from crossgaze.search.lance import LanceEngine
 
     add = LanceEngine.add
@@ -217,13 +248,13 @@ def test_stopped_by_hand_just_after_the_commit(tmp_path, monkeypatch):
         patched.setattr(LanceEngine, "add", commit_and_stop)
         with pytest.raises(KeyboardInterrupt):
             index.add(world / "photos")
-    assert len(answers(read(world))) == 5
+    assert len(answers(search_parts.reopen(world))) == 5
     assert index.add(world / "photos").unchanged == 5
 
 
 def test_a_batch_that_the_database_refuses_gives_its_room_back(tmp_path, monkeypatch):
     world = make_world(tmp_path, photos=5)
-    index = make_index(world)
+    index = search_parts.create(world)
     from crossgaze.search.lance import LanceEngine
 
     def refuse(engine, entries, rows):
@@ -237,43 +268,20 @@ def test_a_batch_that_the_database_refuses_gives_its_room_back(tmp_path, monkeyp
     assert index.add(world / "photos").added == 5
 
 
-SEARCHING = """
-import sys
-import search_parts
-from crossgaze.search.index import Index
-index = Index.open(sys.argv[1], source=search_parts.CellSource())
-print("begun", flush=True)
-while True:
-    index.refresh()
-    index.search(sys.argv[2], k=5, exhaustive=True)
-    index.search(sys.argv[2], k=5)
-"""
-
-
 def test_a_search_that_is_killed_harms_nothing(tmp_path):
     world = make_world(tmp_path, photos=8)
-    index = Index.create(
-        world / "index",
-        embedder=world / "embedder",
-        reranker=world / "reranker",
-        source=search_parts.CellSource(),
-    )
+    index = search_parts.create(world)
     index.add(world / "photos")
     before = answers(index)
     files = {p: p.read_bytes() for p in (world / "index").rglob("*") if p.is_file()}
     rng = random.Random(0)
     for _ in range(3):
-        child = subprocess.Popen(
-            [sys.executable, "-c", SEARCHING, str(world / "index"), QUERY],
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=CHILD.parents[1],
-        )
-        assert child.stdout.readline() == "begun\n"
+        process, told = killing.start(killing_work.search, world, QUERY)
+        assert told.recv() == "searches"
         time.sleep(rng.random() / 4)
-        assert child.poll() is None
-        child.send_signal(signal.SIGKILL)
-        child.wait()
-        child.stdout.close()
+        process.kill()
+        process.join()
+        told.close()
+        assert process.exitcode == -signal.SIGKILL
         assert {p: p.read_bytes() for p in (world / "index").rglob("*") if p.is_file()} == files
-    assert answers(read(world)) == before
+    assert answers(search_parts.reopen(world)) == before

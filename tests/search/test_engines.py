@@ -212,6 +212,24 @@ def test_the_approximate_index_finds_what_is_nearest(tmp_path):
     assert engine.search(rows[0], 1, None)[0].tolist() == [601]
 
 
+def test_memory_is_what_bounds_the_entries_that_are_held(tmp_path, monkeypatch):
+    from crossgaze.search import lance
+
+    for width in (64, 512, 1024):
+        held = lance.entries_held(width)
+        assert held * 4 * width < 600e6
+        assert held * (4 * width + 600) == pytest.approx(660e6, rel=0.01)
+    monkeypatch.setattr(lance, "HELD", 50 * (4 * WIDTH + 600))
+    engine = lance.LanceEngine(tmp_path / "db", "photos", WIDTH, create=True)
+    there = fill(engine, 50)
+    assert engine._held() is not None
+    engine.add([entry(51)], vectors(1, seed=5))
+    there[51] = (entry(51), vectors(1, seed=5)[0])
+    assert engine._held() is None
+    query = vectors(1, seed=9)[0]
+    assert engine.search(query, 7, None)[0].tolist() == ranked(there, query, 7)[0]
+
+
 def many(tmp_path, count=600):
     """An engine with an approximate index, and what is in it."""
     from crossgaze.search.lance import LanceEngine
@@ -247,6 +265,40 @@ def test_a_narrow_filter_finds_all_it_admits_in_whatever_partition(tmp_path, mon
         assert uids.tolist() == wanted[: len(uids)]
         assert len(uids) == len(wanted)
         assert scores.tolist() == pytest.approx(products, abs=1e-4)
+
+
+def test_the_approximate_index_follows_changes_and_a_second_tidy(tmp_path):
+    engine, there = many(tmp_path)
+    query = vectors(1, seed=9)[0]
+
+    def look():
+        for count, where in ((10, None), (100, None), (100, Where(tags=("rare",)))):
+            uids, scores = engine.search(query, count, where)
+            wanted, products = ranked(there, query, count, where)
+            assert len(uids) == len(wanted)
+            assert len(set(uids.tolist()) & set(wanted)) >= 0.95 * len(wanted)
+            assert scores[:1].tolist() == pytest.approx(products[:1], abs=1e-4)
+        assert len(engine) == len(there)
+
+    best_ten = ranked(there, query, 10)[0]
+    engine.delete(best_ten[:5])
+    for uid in best_ten[:5]:
+        del there[uid]
+    moved = [entry(uid, path=f"/q/{uid}.jpg", tags=("rare",)) for uid in best_ten[5:]]
+    engine.update(moved)  # its vectors stay; the rows are written anew, outside of the index
+    there |= {one.uid: (one, there[one.uid][1]) for one in moved}
+    more = [entry(700 + n) for n in range(50)]
+    rows = vectors(50, seed=4)
+    engine.add(more, rows)
+    there |= {one.uid: (one, row) for one, row in zip(more, rows, strict=True)}
+    look()
+    engine.tidy()
+    look()
+    engine.delete([more[0].uid])
+    del there[more[0].uid]
+    engine.tidy()
+    look()
+    assert engine.get([best_ten[0], best_ten[9]]) == [there[best_ten[9]][0]]
 
 
 def test_a_search_does_not_count_the_rows_again(tmp_path, monkeypatch):

@@ -304,6 +304,49 @@ def test_photographs_like_a_picture_and_sentences_for_it(world):
     assert len(reopen(world).search(picture, k=9).sentences) == 2
 
 
+def test_a_sentence_of_two_files_stays_as_long_as_one_of_them_holds_it(world):
+    index = create(world)
+    index.add(world / "photos" / "07.png")
+    one, two = world / "one.txt", world / "two.txt"
+    one.write_text("a dog runs\nthe snow\n")
+    two.write_text("a dog runs\na red cat\n")
+    index.add_sentences(one)
+    report = index.add_sentences(two)
+    assert (report.added, report.touched, report.removed, report.unchanged) == (1, 1, 0, 0)
+    assert index.add_sentences(two).unchanged == 2
+
+    def sentences():
+        found = index.search(world / "photos" / "07.png", k=9).sentences
+        return sorted(one.text for one in found)
+
+    one.write_text("the snow\n")
+    report = index.add_sentences(one)
+    assert (report.touched, report.removed, report.unchanged) == (1, 0, 1)
+    assert sentences() == ["a dog runs", "a red cat", "the snow"]
+    two.write_text("a red cat\n")
+    assert index.add_sentences(two).removed == 1
+    assert sentences() == ["a red cat", "the snow"]
+
+
+def test_what_a_database_cuts_off_is_said(world, monkeypatch):
+    pytest.importorskip("milvus_lite", reason="needs crossgaze[milvus-lite]")
+    from crossgaze.search.milvus import MOST, MilvusEngine
+
+    assert MilvusEngine.most == MOST == 16_384
+    index = create(world, engine="milvus")
+    index.add(world / "photos")
+    assert index.search(QUERY, k=8).notes == ()
+    monkeypatch.setattr(MilvusEngine, "most", 5)
+    cut = "photographs were asked for by their vectors, the database gives the best 5 at most"
+    for query in (QUERY, world / "photos" / "07.png"):
+        found = index.search(query, k=8, candidates=9)
+        assert (len(found.hits), found.notes) == (5, (f"9 {cut}",))
+    assert index.search(QUERY, k=4, candidates=5).notes == ()
+    found = index.search(QUERY, k=8, exhaustive=True)
+    assert (len(found.hits), found.notes) == (8, ())
+    index.close()
+
+
 def test_remove(world):
     index = create(world)
     index.add(world / "photos")
@@ -316,23 +359,26 @@ def test_remove(world):
 
 def test_watching_follows_a_folder_and_outlives_its_absence(world):
     index = create(world)
-    steps = iter(range(4))
+    steps = iter(range(6))
     troubles = []
 
     def stop():
         step = next(steps)
+        if step == 3:
+            (world / "photos" / "half.png").write_bytes(b"half")
         if step == 0:
             search_parts.make_photo(world / "photos" / "late.png", "late")
         if step == 1:
             (world / "photos").rename(world / "away")
         if step == 2:
             (world / "away").rename(world / "photos")
-        return step == 3
+        return step == 5
 
     reports = list(index.watch(world / "photos", every=0.01, stop=stop, on_trouble=troubles.append))
     assert [report.added for report in reports] == [12, 1]
-    assert len(troubles) == 1
+    assert len(troubles) == 2  # each is said once
     assert "cannot be opened" in troubles[0]
+    assert troubles[1].startswith("half.png: cannot be read now: is not a")
     assert len(index) == 13
     with pytest.raises(InputError, match="every: got 0"):
         next(index.watch(world / "photos", every=0))

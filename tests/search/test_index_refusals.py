@@ -1,13 +1,17 @@
 """What an index refuses, in a line that says what to do, and what it goes on with."""
 
+import errno
 import json
+import os
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import search_parts
 from crossgaze.errors import FileFormatError, InputError
+from crossgaze.search.filters import Where
 from crossgaze.search.index import Index
 from search_parts import create, reopen
 
@@ -63,9 +67,43 @@ def test_unreadable_photographs_are_listed_and_the_rest_goes_on(world):
     report = index.add(world / "photos")
     assert report.added == 12
     assert report.unreadable[0][0] == "bad.jpg"
-    (world / "photos" / "00.png").write_bytes(b"broken now")
+    assert len(index) == 12
+
+
+@pytest.mark.parametrize("how", ["half written", "EIO", "EACCES"])
+def test_a_photograph_that_cannot_be_read_for_a_moment_stays_as_it_was(world, monkeypatch, how):
+    index = create(world)
+    index.add(world / "photos", tags=["mine"])
+    where = Where(path="photos/00.png")
+    before = index.search(QUERY, where=where).hits
+    assert before[0].tags == ("mine",)
+    path = world / "photos" / "00.png"
+    whole = search_parts.make_photo(path, "another content").read_bytes()
+    with monkeypatch.context() as patched:
+        if how == "half written":
+            path.write_bytes(whole[: len(whole) // 2])
+        else:
+            real, code = Path.read_bytes, getattr(errno, how)
+
+            def fail(self):
+                if self.name == "00.png":
+                    raise OSError(code, os.strerror(code), str(self))
+                return real(self)
+
+            patched.setattr(Path, "read_bytes", fail)
+        for _ in range(2):
+            report = index.add(world / "photos")
+            assert [name for name, _ in report.unreadable] == ["00.png"]
+            assert (report.removed, report.unchanged, len(index)) == (0, 11, 12)
+            assert index.search(QUERY, where=where).hits == before
+    path.write_bytes(whole)
     report = index.add(world / "photos")
-    assert (report.removed, len(report.unreadable), len(index)) == (1, 2, 11)
+    assert (report.changed, report.unreadable, len(index)) == (1, (), 12)
+    (after,) = index.search(QUERY, where=where).hits
+    assert after.tags == ("mine",)
+    assert after.score != before[0].score
+    path.unlink()
+    assert index.add(world / "photos").removed == 1
 
 
 def test_folders_without_a_readable_photograph(world):
@@ -176,16 +214,6 @@ def test_regions_that_are_missing_are_said_and_made_again(world):
         index.search(QUERY)
     assert index.add(world / "photos").added == 12
     assert len(index.search(QUERY, k=12).hits) == 12
-
-
-def test_what_an_interrupted_creation_left_is_no_obstacle(world):
-    index = create(world)
-    index.add(world / "photos")
-    index.close()
-    (world / "index" / "index.json").unlink()
-    (world / "index" / "milvus.db").write_text("a file, as older versions of Milvus Lite have")
-    assert len(create(world)) == 0
-    assert not (world / "index" / "milvus.db").exists()
 
 
 @pytest.mark.parametrize("moved", [False, True])

@@ -1,5 +1,7 @@
 """The Milvus engine against a real server, PyPI's `milvus` started here."""
 
+import shutil
+
 import pytest
 
 import search_parts
@@ -9,6 +11,7 @@ from crossgaze.search.filters import Where
 from crossgaze.search.index import Index
 from crossgaze.search.milvus import MilvusEngine
 from crossgaze.search.moving import move_index
+from search import test_milvus_hnsw
 from search.test_engines import WHERES, WIDTH, entry, fill, ranked, vectors
 
 pytestmark = pytest.mark.slow  # a server takes half a minute to come and go
@@ -53,6 +56,13 @@ def test_the_engine_is_the_definition(engine):
     assert engine.search(query, 3, Where(tags=('b"c',)))[0].tolist() == [7]
 
 
+def test_the_approximate_index_of_a_server(url):
+    made = MilvusEngine(url, "many", test_milvus_hnsw.WIDTH, create=True)
+    test_milvus_hnsw.check_hnsw(made)
+    made.drop()
+    made.close()
+
+
 def test_an_index_in_a_server(url, tmp_path):
     search_parts.save_models(tmp_path)
     for number in range(9):
@@ -76,6 +86,10 @@ def test_an_index_in_a_server(url, tmp_path):
         assert moved.search(QUERY, k=9).hits == wanted
     with pytest.raises(InputError, match="the collection 'moved_photos' is there already"):
         move_index(tmp_path / "plain", tmp_path / "third", f"{url}/moved")
+    # The same path as on another machine, whose index is alive: only its id makes it this one.
+    shutil.rmtree(tmp_path / "moved")
+    with pytest.raises(InputError, match="'moved_photos' is there already, of the index in"):
+        move_index(tmp_path / "plain", tmp_path / "moved", f"{url}/moved")
     with pytest.raises(InputError, match="has no index there; its collections: moved_photos"):
         Index.open(f"{url}/nothing")
 

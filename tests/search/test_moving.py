@@ -6,6 +6,7 @@ import pytest
 
 import search_parts
 from crossgaze.errors import InputError
+from crossgaze.search import moving
 from crossgaze.search.filters import Where
 from crossgaze.search.index import Index
 from crossgaze.search.moving import move_index
@@ -19,12 +20,7 @@ def index(tmp_path):
     search_parts.save_models(tmp_path)
     for number in range(9):
         search_parts.make_photo(tmp_path / "photos" / f"{number}.png", number)
-    made = Index.create(
-        tmp_path / "index",
-        embedder=tmp_path / "embedder",
-        reranker=tmp_path / "reranker",
-        source=search_parts.CellSource(),
-    )
+    made = search_parts.create(tmp_path)
     made.add(tmp_path / "photos", tags=["x"])
     search_parts.make_photo(tmp_path / "photos" / "3.png", "changed")
     made.add(tmp_path / "photos")
@@ -66,6 +62,22 @@ def test_a_move_that_is_stopped_leaves_the_old_and_can_be_done_again(index, tmp_
     with Index.open(tmp_path / "index") as old:
         assert old.search(QUERY, k=9).hits == hits
     assert move_index(tmp_path / "index", tmp_path / "new") == (9, 2)
+
+
+def test_compacted_by_another_process_just_before_the_move(index, tmp_path, monkeypatch):
+    hits = index.search(QUERY, k=9).hits
+    lock = moving.only_writer
+
+    def late(at, what):
+        if at.name == "index" and index.head.store == "regions-1":
+            assert index.compact() == 1
+        return lock(at, what)
+
+    monkeypatch.setattr(moving, "only_writer", late)
+    assert move_index(tmp_path / "index", tmp_path / "new") == (9, 2)
+    assert index.head.store == "regions-2"
+    with Index.open(tmp_path / "new") as moved:
+        assert moved.search(QUERY, k=9).hits == hits
 
 
 def test_what_a_stopped_writer_left_stays_behind(index, tmp_path):

@@ -8,36 +8,18 @@ import sys
 import pytest
 
 import search_parts
+from bad_places import needs_mounts
 from crossgaze.errors import InputError
-from crossgaze.search.index import Index
-from durability_parts import CHILD, answers, make_world, read
+from durability_parts import CHILD, answers, make_world
 
 pytest.importorskip("lancedb", reason="needs crossgaze[search]")
 
 
-def can_mount(tmp_path):
-    if shutil.which("unshare") is None:
-        return False
-    (tmp_path / "try").mkdir()
-    done = subprocess.run(
-        ["unshare", "-rm", "mount", "-t", "tmpfs", "tmpfs", str(tmp_path / "try")],
-        capture_output=True,
-        check=False,
-    )
-    return done.returncode == 0
-
-
+@needs_mounts
 def test_a_full_disk_is_said_and_the_old_index_is_intact(tmp_path):
     """In a mount of its own, the disk fills up; what was acknowledged is there afterwards."""
-    if not can_mount(tmp_path):
-        pytest.skip("needs leave to mount a tmpfs (unshare -rm)")
     world = make_world(tmp_path / "world", photos=30)
-    index = Index.create(
-        world / "index",
-        embedder=world / "embedder",
-        reranker=world / "reranker",
-        source=search_parts.CellSource(),
-    )
+    index = search_parts.create(world)
     index.add(world / "photos")
     before = answers(index)
     index.close()
@@ -60,7 +42,7 @@ def test_a_full_disk_is_said_and_the_old_index_is_intact(tmp_path):
     assert "No space left" in last
     shutil.rmtree(world / "index")
     shutil.copytree(saved, world / "index")
-    index = read(world)
+    index = search_parts.reopen(world)
     found = answers(index)
     assert before.items() <= found.items()
     acknowledged = [line for line in done.stdout.splitlines() if line.startswith("done")]
@@ -71,12 +53,7 @@ def test_a_full_disk_is_said_and_the_old_index_is_intact(tmp_path):
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path, monkeypatch):
     world = make_world(tmp_path, photos=2)
-    index = Index.create(
-        world / "index",
-        embedder=world / "embedder",
-        reranker=world / "reranker",
-        source=search_parts.CellSource(),
-    )
+    index = search_parts.create(world)
     index.add(world / "photos")
     if os.geteuid() == 0:
         pytest.skip("root writes everywhere")

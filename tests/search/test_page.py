@@ -7,7 +7,6 @@ import pytest
 
 import search_parts
 from crossgaze.errors import InputError
-from crossgaze.search.index import Index
 from crossgaze.search.page import page, write_page
 
 pytest.importorskip("lancedb", reason="needs crossgaze[search]")
@@ -37,12 +36,7 @@ def index(tmp_path):
     search_parts.save_models(tmp_path)
     for number in range(3):
         search_parts.make_photo(tmp_path / "<img src=x onerror=alert(1)>" / f"{number}.png", number)
-    made = Index.create(
-        tmp_path / "index",
-        embedder=tmp_path / "embedder",
-        reranker=tmp_path / "reranker",
-        source=search_parts.CellSource(),
-    )
+    made = search_parts.create(tmp_path)
     made.add(tmp_path / "<img src=x onerror=alert(1)>")
     return made
 

@@ -9,7 +9,6 @@ import search_parts
 from crossgaze.errors import InputError
 from crossgaze.search import paging
 from crossgaze.search.filters import Where
-from crossgaze.search.index import Index
 from crossgaze.search.paging import (
     Block,
     candidates,
@@ -31,12 +30,7 @@ def world(tmp_path_factory):
     search_parts.save_models(folder)
     for number in range(9):
         search_parts.make_photo(folder / "photos" / f"{number}.png", number)
-    index = Index.create(
-        folder / "index",
-        embedder=folder / "embedder",
-        reranker=folder / "reranker",
-        source=search_parts.CellSource(),
-    )
+    index = search_parts.create(folder)
     index.add(folder / "photos")
     (folder / "lines.txt").write_text("a dog runs\nthe blue dog\na cat in the snow\n")
     index.add_sentences(folder / "lines.txt")

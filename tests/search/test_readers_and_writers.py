@@ -1,6 +1,6 @@
 """An index that one process writes and others read."""
 
-import random
+import signal
 from datetime import timedelta
 from itertools import pairwise
 
@@ -8,9 +8,16 @@ import pytest
 
 import search_parts
 from crossgaze.errors import InputError
-from crossgaze.files import only_writer
 from crossgaze.search.index import Index
-from durability_parts import QUERY, answers, kill_somewhere, make_index, make_world, read, start
+from durability_parts import (
+    QUERY,
+    answers,
+    begin,
+    end_by_kill,
+    finish,
+    make_world,
+    until_a_batch,
+)
 
 pytest.importorskip("lancedb", reason="needs crossgaze[search]")
 
@@ -18,11 +25,11 @@ pytest.importorskip("lancedb", reason="needs crossgaze[search]")
 def test_a_file_that_readers_have_mapped_never_shrinks(tmp_path):
     """Reading behind the end of a mapped file kills a process: no writer may cut what was there."""
     world = make_world(tmp_path, photos=6)
-    index = make_index(world)
+    index = search_parts.create(world)
     index.add(world / "photos")
     late = [search_parts.make_photo(world / "photos" / f"late{n}.png", n) for n in range(3)]
     index.add(world / "photos")
-    reader = read(world)
+    reader = search_parts.reopen(world)
     seen = answers(reader)
     assert len(seen) == 9
 
@@ -46,7 +53,7 @@ def test_a_reader_whose_files_were_tidied_away_looks_again(tmp_path, monkeypatch
     """Too many to hold in memory, opened long ago: Lance has removed what it had opened."""
     monkeypatch.setattr("crossgaze.search.lance.KEPT", timedelta(milliseconds=1))
     world = make_world(tmp_path, photos=5)
-    index = make_index(world)
+    index = search_parts.create(world)
     index.add(world / "photos")
     reader = Index.open(world / "index", source=search_parts.CellSource(), exact=0)
     assert len(reader.search(QUERY).hits) == 5
@@ -62,17 +69,16 @@ def test_a_reader_whose_files_were_tidied_away_looks_again(tmp_path, monkeypatch
 def test_searching_while_another_process_writes(tmp_path):
     """Each look finds whole photographs with the scores they end up with, and never fewer."""
     world = make_world(tmp_path, photos=60)
-    child = start(world)
-    assert child.stdout.readline() == "begun\n"
-    assert child.stdout.readline().startswith("done")
+    process, told = begin(world)
+    until_a_batch(told)
     seen = []
-    with read(world) as index:
-        while child.poll() is None:
+    with search_parts.reopen(world) as index:
+        while process.is_alive():
             index.refresh()
             seen.append(answers(index))
         index.refresh()
         final = answers(index)
-    child.communicate()
+    assert finish(process, told)[-1] == "end 60"
     assert len(final) == 60
     assert len({len(one) for one in seen}) > 1
     for before, after in pairwise([*seen, final]):
@@ -81,25 +87,26 @@ def test_searching_while_another_process_writes(tmp_path):
 
 def test_a_second_writer_is_refused_with_the_firsts_pid_and_readers_are_not(tmp_path):
     world = make_world(tmp_path, photos=120)
-    child = start(world)
-    assert child.stdout.readline() == "begun\n"
-    assert child.stdout.readline().startswith("done")
-    index = read(world)
-    with pytest.raises(InputError, match=rf"being written by another process \(pid {child.pid}\)"):
+    process, told = begin(world)
+    until_a_batch(told)
+    index = search_parts.reopen(world)
+    held = rf"being written by another process \(pid {process.pid}\)"
+    with pytest.raises(InputError, match=held):
         index.add(world / "photos")
     assert index.search(QUERY, k=3).hits
-    said, _ = child.communicate(timeout=900)
-    assert said.splitlines()[-1] == "end 120"
+    assert finish(process, told)[-1] == "end 120"
     index.refresh()
     assert len(answers(index)) == 120
 
 
 def test_the_lock_ends_with_its_process(tmp_path):
-    world = make_world(tmp_path, photos=3)
-    with only_writer(tmp_path, "this"):
-        pass
-    rng = random.Random(0)
-    kill_somewhere(world, rng)
-    index = read(world)
+    """Killed while it holds the lock: the next one writes, and waits for nobody."""
+    world = make_world(tmp_path, photos=120)
+    process, told = begin(world)
+    until_a_batch(told)  # it has the lock, and much is left
+    end_by_kill(process, told)
+    assert process.exitcode == -signal.SIGKILL
+    index = search_parts.reopen(world)
+    assert 0 < len(index) < 120
     index.add(world / "photos")
-    assert len(index) == 3
+    assert len(index) == 120

@@ -1,9 +1,7 @@
 """The curve of two stages against exhaustive, by doing both."""
 
 import json
-import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 from hypothesis import given
@@ -13,8 +11,6 @@ import search_parts
 import two_stage_curve
 from crossgaze.data.regions.writer import RegionWriter
 from crossgaze.search.ranking import CANDIDATES
-
-TOOL = Path(two_stage_curve.__file__)
 
 
 @given(st.integers(1, 12), st.integers(1, 5), st.integers(1, 4), st.integers(0, 1000))
@@ -46,7 +42,7 @@ def test_how_often_the_right_one_is_among_the_first():
     assert found == {"first 1": 1 / 3, "first 2": 1 / 3, "first 3": 1.0}  # equals stand before it
 
 
-def test_the_tool_reads_models_and_a_store(tmp_path):
+def test_the_tool_reads_models_and_a_store(tmp_path, monkeypatch, capsys):
     search_parts.save_models(tmp_path)
     rng = np.random.default_rng(0)
     names = [f"{number}.jpg" for number in range(6)]
@@ -56,13 +52,12 @@ def test_the_tool_reads_models_and_a_store(tmp_path):
     lines += [f"{name},a red dog,{'test' if n < 3 else 'train'}" for n, name in enumerate(names)]
     (tmp_path / "captions.csv").write_text("\n".join(lines))
     for gallery, size in (("split", 3), ("all", 6)):
-        words = [TOOL, tmp_path / "embedder", tmp_path / "reranker", tmp_path / "captions.csv"]
+        words = ["two_stage_curve.py", tmp_path / "embedder", tmp_path / "reranker"]
+        words += [tmp_path / "captions.csv"]
         words += ["--store", tmp_path / "store", "--gallery", gallery]
         words += ["--out", tmp_path / "out.json", "--plot", tmp_path / "plot.svg"]
-        done = subprocess.run(
-            [sys.executable, *map(str, words)], capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
+        monkeypatch.setattr(sys, "argv", [*map(str, words)])
+        two_stage_curve.main()
         found = json.loads((tmp_path / "out.json").read_text())
         assert f"{size} images, 3 queries" in found["what"]
         assert found["rows"][-1]["kept of the top"] == 1
@@ -73,5 +68,5 @@ def test_the_tool_reads_models_and_a_store(tmp_path):
         assert set(shares) == {"embedder", "reranker", "both"}
         assert all(one["first 10"] == 1 for one in shares.values())
         assert found["command"].startswith("python tools/two_stage_curve.py ")
-        assert "(at least 0.98: met)" in done.stdout
+        assert "(at least 0.98: met)" in capsys.readouterr().out
         assert (tmp_path / "plot.svg").stat().st_size > 1000

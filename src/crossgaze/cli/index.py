@@ -18,11 +18,14 @@ Examples:
 from __future__ import annotations
 
 import argparse
+import json
+import sys
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from crossgaze.cli.output import add_json, print_json, print_table, readable_bytes, say
-from crossgaze.cli.streams import complain
+from crossgaze.cli.streams import complain, write
 from crossgaze.errors import InputError
 
 if TYPE_CHECKING:
@@ -68,13 +71,19 @@ def run(args: argparse.Namespace) -> int:
     """Do what was asked, and print what was done."""
     todo = [args.photos, args.sentences, args.old, args.compact, args.info]
     if not any(todo):
-        raise InputError("index: got nothing to do, wanted PHOTOS, --sentences, --from or --info")
+        raise InputError(
+            "index: got nothing to do, wanted PHOTOS, --sentences, --from, --compact or --info"
+        )
     if args.watch and args.photos is None:
         raise InputError("--watch: wanted PHOTOS with it, the folder to look at")
+    shown: dict[str, Any] = {}
     if args.old is not None:
-        _move(args)
-        if args.photos is None and args.sentences is None:
+        moved = _move(args)
+        if todo == [None, None, args.old, False, False]:
+            if args.json:
+                print_json(moved)
             return 0
+        shown["moved"] = moved
     from crossgaze.search.head import FILE
 
     there = "://" in args.into or (Path(args.into) / FILE).exists()
@@ -90,14 +99,15 @@ def run(args: argparse.Namespace) -> int:
         if args.compact:
             index.compact()
         if args.json:
-            found = {name: report.to_dict() for name, report in reports.items()}
-            print_json({**found, "index": index.describe()})
+            shown |= {name: report.to_dict() for name, report in reports.items()}
+            shown["index"] = index.describe()
+            (_print_line if args.watch else print_json)(shown)
         else:
             for name, report in reports.items():
                 _show(report, name)
             _info(index)
         if args.watch:
-            _watch(index, args)
+            _watch(index, args, reports["photographs"])
     return 0
 
 
@@ -152,21 +162,41 @@ def _photos(index: Index, args: argparse.Namespace) -> IndexReport:
         return index.add(args.photos, tags=args.tag, on_progress=step)
 
 
-def _watch(index: Index, args: argparse.Namespace) -> None:
+def _watch(index: Index, args: argparse.Namespace, first: IndexReport) -> None:
+    from crossgaze.search.watching import unreadable_line
+
+    said = {unreadable_line(*one) for one in first.unreadable}  # in the first report already
+
+    def trouble(line: str) -> None:
+        if line not in said:
+            complain(line)
+        said.discard(line)
+
+    def tell(line: str) -> None:
+        if not args.json:
+            say(line)
+
     try:
-        say(f"watching {args.photos}, every {args.every:g} s; stop with Ctrl-C")
-        for report in index.watch(
-            args.photos, every=args.every, tags=args.tag, on_trouble=complain
-        ):
-            say(
+        tell(f"watching {args.photos}, every {args.every:g} s; stop with Ctrl-C")
+        for report in index.watch(args.photos, every=args.every, tags=args.tag, on_trouble=trouble):
+            if args.json:
+                _print_line({"photographs": report.to_dict(), "index": {"photographs": len(index)}})
+            tell(
                 f"{report.added} added, {report.changed} changed, {report.removed} removed; "
                 f"{len(index):,} photographs"
             )
     except KeyboardInterrupt:
-        say("stopped; the index is whole")
+        tell("stopped; the index is whole")
 
 
-def _move(args: argparse.Namespace) -> None:
+def _print_line(value: dict[str, Any]) -> None:
+    """Print JSON as one line, so that a program reads what comes line by line."""
+    write(json.dumps(value) + "\n")
+    with suppress(OSError):  # nobody reads any more
+        sys.stdout.flush()
+
+
+def _move(args: argparse.Namespace) -> dict[str, Any]:
     from crossgaze.progress import progress_bar
     from crossgaze.search.moving import move_index
 
@@ -174,10 +204,9 @@ def _move(args: argparse.Namespace) -> None:
         photos, sentences = move_index(
             args.old, args.into, args.engine or "lance", on_progress=step
         )
-    if args.json:
-        print_json({"photographs": photos, "sentences": sentences, "into": args.into})
-    else:
+    if not args.json:
         say(f"{args.into}: {photos:,} photographs, {sentences:,} sentences, {args.old} is kept")
+    return {"photographs": photos, "sentences": sentences, "into": args.into}
 
 
 def _show(report: IndexReport, what: str) -> None:

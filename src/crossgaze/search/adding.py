@@ -62,9 +62,8 @@ def bring_up_to_date(
     done.run(on_progress)
     if done.batches or plan.gone:
         table.tidy()  # not after Ctrl-C: it may take minutes, and the next run does it
-    # A photograph that was indexed and can no longer be read is not what it was.
-    lost = [plan.old[name].uid for name, _ in done.unreadable if name in plan.old]
-    table.delete(lost)
+    # A photograph that was indexed and cannot be read now stays as it was, tags and all: it may be
+    # half written, or its disk away for a moment. It is looked at again by every run.
     if done.unreadable and not len(table):
         name, reason = done.unreadable[0]
         raise InputError(
@@ -75,7 +74,7 @@ def bring_up_to_date(
         added=done.count - done.changed,
         changed=done.changed,
         touched=len(plan.touched),
-        removed=len(plan.gone) + len(lost),
+        removed=len(plan.gone),
         unchanged=plan.unchanged,
         unreadable=tuple(done.unreadable),
         left_out=listing.left_out,

@@ -34,10 +34,12 @@ class Engine(Protocol):
     Attributes:
         kind: "memory", "lance" or "milvus".
         width: numbers in a vector.
+        most: results that a search gives at most; None for as many as are asked for.
     """
 
     kind: str
     width: int
+    most: int | None
 
     def __len__(self) -> int:
         """Return how many entries there are."""

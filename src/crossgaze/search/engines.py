@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from crossgaze.errors import InputError
 from crossgaze.search.engine import Engine
 from crossgaze.search.head import FORMAT, Head
-from crossgaze.search.lance import EXACT, LanceEngine
+from crossgaze.search.lance import LanceEngine
 from crossgaze.search.milvus import MilvusEngine
 from crossgaze.search.milvus_client import read_note
 
@@ -31,14 +31,16 @@ class Tables:
         self.sentences.close()
 
 
-def open_tables(folder: Path, head: Head, *, create: bool = False, exact: int = EXACT) -> Tables:
+def open_tables(
+    folder: Path, head: Head, *, create: bool = False, exact: int | None = None
+) -> Tables:
     """Open, or make, the tables of an index.
 
     Args:
         folder: the index.
         head: what it says of itself.
         create: whether to make them.
-        exact: entries up to which LanceDB's engine looks at all of them.
+        exact: entries up to which LanceDB's engine looks at all of them, if not its own number.
     """
     if head.engine == "lance":
         database, width = folder / "database", head.vector_width

@@ -27,7 +27,7 @@ class Entry:
         digest: of the file's content.
         width: of the upright photograph, in pixels.
         height: likewise.
-        tags: the user's own words, sorted.
+        tags: the user's own words, sorted; of a sentence, the other files that it stands in.
     """
 
     uid: int

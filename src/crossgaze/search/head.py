@@ -5,11 +5,13 @@ An index is a folder of
 - `index.json`: this;
 - `database/`: LanceDB's files, or `milvus.db`; with a Milvus server, nothing;
 - `regions-N/`: a region store of what the re-ranker compares, with boxes and words.
+
+While it is made, or unmade, a marker lies beside them; see `crossgaze.search.places`.
 """
 
 from __future__ import annotations
 
-import shutil
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,12 +21,12 @@ from crossgaze import __version__
 from crossgaze.config import build, to_dict
 from crossgaze.data.textfiles import parse_head
 from crossgaze.errors import FileFormatError, InputError, require_folder
-from crossgaze.files import LOCK, write_json
+from crossgaze.files import write_json
 from crossgaze.search.models import Stamp
 
 FORMAT, VERSION = "crossgaze-index", 1
 FILE = "index.json"
-PARTS = ("database", "milvus.db", "regions-")  # how the names in an index begin
+STORE = re.compile(r"regions-[0-9]+")  # the name of a region store
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class Head:
         for name in ("extract", "made_by"):
             if not isinstance(getattr(self, name), Mapping):
                 raise InputError(f"{name}: is not keys and values")
-        if not self.store.startswith("regions-") or not self.store[8:].isdecimal():
+        if not STORE.fullmatch(self.store):
             raise InputError(f"store: is {self.store!r}, wanted regions- and a number")
 
     def with_store(self, store: str, last_uid: int) -> Head:
@@ -94,31 +96,3 @@ def read_head(folder: Path) -> Head:
             f"version {VERSION}: index the photographs again into a new folder",
         )
     return build(Head, raw, source=str(path))
-
-
-def clear_leftovers(folder: Path) -> None:
-    """Remove what is left in `folder` of an index that was never finished; see `require_new`."""
-    for left in [*folder.glob("regions-*"), folder / "database", folder / "milvus.db"]:
-        if left.is_file():
-            left.unlink()  # some versions of Milvus Lite keep one file, others a folder
-        else:
-            shutil.rmtree(left, ignore_errors=True)
-
-
-def require_new(folder: Path) -> None:
-    """Refuse a folder that is no place for a new index, before anything is written.
-
-    What is left of an index that was being made when its process ended is a place, too.
-    """
-    if folder.is_file():
-        raise InputError(f"{folder}: is a file, wanted a new folder for the index")
-    if not folder.is_dir():
-        return
-    if (folder / FILE).exists():
-        raise InputError(f"{folder}: is an index already, wanted a new folder")
-    for path in sorted(folder.iterdir()):
-        if path.name != LOCK and not path.name.startswith((*PARTS, f".{FILE}.")):
-            raise InputError(
-                f"{folder}: is not empty and not an index (it holds {path.name!r}), "
-                "wanted a new or empty folder"
-            )

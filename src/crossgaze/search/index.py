@@ -18,7 +18,6 @@ from crossgaze.search.engines import Tables, find_folder, open_tables
 from crossgaze.search.filters import Where
 from crossgaze.search.head import FILE, Head, read_head
 from crossgaze.search.kept import KeptRegions
-from crossgaze.search.lance import EXACT
 from crossgaze.search.models import Embedder, Reranker
 from crossgaze.search.report import IndexReport
 from crossgaze.search.results import Found, Hit, Look
@@ -100,7 +99,7 @@ class Index:
         embedder: Model | None = None,
         reranker: Model | None = None,
         source: RegionSource | None = None,
-        exact: int = EXACT,
+        exact: int | None = None,
     ) -> Index:
         """Open an index.
 
@@ -109,7 +108,8 @@ class Index:
             embedder: the model it was made with, where that now lies elsewhere.
             reranker: likewise.
             source: a loaded source of regions, the one it was made with.
-            exact: entries up to which LanceDB's engine looks at every vector.
+            exact: entries up to which LanceDB's engine looks at every vector; by default as many as
+                fit into some 660 MB, 250,000 with vectors of 512.
         """
         folder = find_folder(path_or_url)
         head = read_head(folder)

@@ -50,7 +50,7 @@ class KeptRegions:
             raise FileFormatError(self.folder, "holds names that are no index's") from None
         if np.any(np.diff(self.uids) <= 0):
             raise FileFormatError(self.folder, "is damaged: its rows are out of order")
-        self.counts = np.asarray(store.counts, np.int64) - self.extra
+        self.counts = store.sound_counts(slice(None)).astype(np.int64) - self.extra
         head = store.head.field("features")
         assert head is not None  # every store has them
         self._start, self._size = head.offset, head.row_bytes

@@ -26,11 +26,22 @@ from crossgaze.search.filters import Where
 from crossgaze.search.lance_rows import among, batch_of, schema_of, sql
 from crossgaze.search.memory import MemoryEngine
 
-EXACT = 250_000  # entries up to which all are held in memory and looked at
+HELD = 660_000_000  # bytes up to which all entries are held in memory and looked at
+ENTRY = 600  # bytes that an entry takes there, beside its vector
 PART = 8192  # entries read at a time
 PROBES, REFINE, EFFORT = 24, 4, 400  # partitions looked into, candidates a result, HNSW's ef
 MOST = 5000  # results up to which the approximate index is asked; it is none for more
 KEPT = timedelta(hours=1)  # how long a reader may go on with what it opened
+
+
+def entries_held(width: int) -> int:
+    """Return how many entries, with vectors of so many numbers, are held in memory.
+
+    Example:
+        >>> entries_held(512), entries_held(1024)
+        (249244, 140545)
+    """
+    return HELD // (4 * width + ENTRY)
 
 
 class LanceEngine:
@@ -41,15 +52,23 @@ class LanceEngine:
         name: the table's.
         width: numbers in a vector.
         create: make a new table instead of opening one.
-        exact: entries up to which all are looked at.
+        exact: entries up to which all are looked at; as many as `HELD` has room for if not given.
     """
 
     kind = "lance"
+    most: int | None = None
 
     def __init__(
-        self, folder: Path, name: str, width: int, *, create: bool = False, exact: int = EXACT
+        self,
+        folder: Path,
+        name: str,
+        width: int,
+        *,
+        create: bool = False,
+        exact: int | None = None,
     ) -> None:
-        self.folder, self.name, self.width, self.exact = Path(folder), name, width, exact
+        self.folder, self.name, self.width = Path(folder), name, width
+        self.exact = entries_held(width) if exact is None else exact
         self._mirror: MemoryEngine | None = None
         self._count: int | None = None  # of the entries, as long as nothing has changed
         self._reading = threading.Lock()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from crossgaze.models.pieces import join_pieces, mean_of_pieces
 from crossgaze.search.ranking import MissingRegionsError
 from crossgaze.search.results import Hit, Look
 
@@ -24,9 +23,8 @@ def look_at(index: Index, query: str, hit: Hit) -> tuple[Look, ...]:
     if row < 0:
         raise MissingRegionsError(kept.folder, f"has no regions of {hit.path} now; search again")
     count = int(kept.counts[row])
-    pieces, weights = index.reranker.attention(query, kept.features[row], count)
-    words, starts = join_pieces(pieces)
+    words, weights = index.reranker.attention(query, kept.features[row], count)
     return tuple(
         Look(word, tuple(map(float, one)), int(one.argmax()))
-        for word, one in zip(words, mean_of_pieces(weights, starts), strict=True)
+        for word, one in zip(words, weights, strict=True)
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +12,11 @@ from crossgaze.errors import InputError
 from crossgaze.files import LOCK, only_writer, sync_folder
 from crossgaze.search.defaults import default_model
 from crossgaze.search.engines import Tables, open_tables, parse_engine
-from crossgaze.search.head import FILE, Head, clear_leftovers, require_new, write_head
+from crossgaze.search.head import FILE, Head, write_head
 from crossgaze.search.kept import open_writer
 from crossgaze.search.milvus import MilvusEngine
 from crossgaze.search.models import Embedder, Reranker, load_model
+from crossgaze.search.places import begin_index, clear_leftovers, mark, require_new, unmark
 from crossgaze.search.stamps import Model, made_by, open_source
 from crossgaze.vision.settings import ExtractConfig
 from crossgaze.vision.sources.base import RegionSource
@@ -58,20 +58,18 @@ def make_index(
                 f"{role}: takes regions of width {one.region_width}, the detector's have "
                 f"{source.width}; wanted a model trained on these regions"
             )
-    head = Head(
-        uuid.uuid4().hex,
-        engine,
-        name,
-        stamp,
-        second_stamp,
-        first.width,
-        to_dict(replace(extract, whole=extract.with_whole)),
-        made_by(source),
-    )
     folder.mkdir(parents=True, exist_ok=True)
     with only_writer(folder, "this index"):
-        require_new(folder)  # again: loading models takes time, and another may have made one
-        clear_leftovers(folder)
+        head = Head(
+            begin_index(folder),
+            engine,
+            name,
+            stamp,
+            second_stamp,
+            first.width,
+            to_dict(replace(extract, whole=extract.with_whole)),
+            made_by(source),
+        )
         tables = open_tables(folder, head, create=True)
         extra = second.extra if second else 0
         open_writer(
@@ -83,6 +81,7 @@ def make_index(
             {"index": head.id},
         ).close()
         write_head(folder, head)
+        unmark(folder)
         sync_folder(folder.parent)
     return folder, head, tables, first, second, source
 
@@ -96,12 +95,14 @@ def unmake_index(index: Index) -> None:
         index.refresh()
         if len(index) or len(index.tables.sentences):
             return
-        (index.folder / FILE).unlink()  # first: without it there is no index, whatever is left
+        mark(index.folder, index.head.id)  # so that what a kill leaves of it can be cleared
+        (index.folder / FILE).unlink()  # now: without it there is no index, whatever is left
         for table in (index.tables.photos, index.tables.sentences):
             if isinstance(table, MilvusEngine):
                 table.drop()
         index.close()
         clear_leftovers(index.folder)
+        unmark(index.folder)
         (index.folder / LOCK).unlink(missing_ok=True)
     with suppress(OSError):  # somebody else's file lies in it by now
         index.folder.rmdir()

@@ -29,6 +29,7 @@ class MemoryEngine:
     """
 
     kind = "memory"
+    most: int | None = None
 
     def __init__(self, width: int) -> None:
         self.width = width

@@ -26,11 +26,12 @@ from crossgaze.search.entries import (
     to_row,
 )
 from crossgaze.search.filters import Where
-from crossgaze.search.milvus_client import connect, explained, folder_of, release
+from crossgaze.search.milvus_client import connect, explained, parse_note, release
 from crossgaze.search.milvus_filters import is_pushed_whole, pushed, uid_parts
 
 PART = 1000  # rows sent or read at a time
 MOST = 16_384  # results that Milvus gives
+EFFORT = 32_768  # the largest ef of HNSW that Milvus takes
 LENGTHS = {"key": LONGEST_KEY, "source": LONGEST_KEY, "digest": 128, "tags": LONGEST_TAGS}
 
 
@@ -46,6 +47,7 @@ class MilvusEngine:
     """
 
     kind = "milvus"
+    most: int | None = MOST
 
     def __init__(
         self, uri: str, name: str, width: int, *, create: bool = False, note: str = ""
@@ -77,11 +79,14 @@ class MilvusEngine:
         how = {"M": 16, "efConstruction": 200}
         index.add_index("vector", index_type="HNSW", metric_type="IP", params=how)
         if self._client.has_collection(self.name):
-            # Left by an index that was being made in the same folder when its process ended.
-            left = folder_of(self._client.describe_collection(self.name).get("description", ""))
-            if left is None or left != folder_of(note):
+            # Left by an index whose making was stopped, if it has the new one's id: that comes from
+            # the folder's marker. Another machine may have the same path, never the same id.
+            left = parse_note(self._client.describe_collection(self.name).get("description", ""))
+            if not left.get("index") or left["index"] != parse_note(note).get("index"):
+                of = f", of the index in {left['folder']}" if left.get("folder") else ""
                 raise InputError(
-                    f"{self.uri}: the collection {self.name!r} is there already, take another name"
+                    f"{self.uri}: the collection {self.name!r} is there already{of}; "
+                    "take another name"
                 )
             self._client.drop_collection(self.name)
         self._client.create_collection(
@@ -160,24 +165,54 @@ class MilvusEngine:
         conditions = [pushed(where) if where else ""]
         if where and not is_pushed_whole(where):
             conditions = uid_parts([entry.uid for part in self.every(where) for entry in part])
-        count = min(count, MOST)
-        query = np.asarray(vector, np.float32).reshape(self.width).tolist()
-        how = {"metric_type": "IP", "params": {"ef": min(max(2 * count, 200), 32_768)}}
-        uids: list[int] = []
-        scores: list[float] = []
-        for condition in conditions:
-            with self._explained():
-                (found,) = self._client.search(
-                    self.name,
-                    data=[query],
-                    limit=count,
-                    filter=condition,
-                    output_fields=["uid"],
-                    search_params=how,
-                )
-            uids += [int(hit["entity"]["uid"]) for hit in found]
-            scores += [float(hit["distance"]) for hit in found]
-        return best(np.array(scores, np.float32), np.array(uids, np.int64), count)
+        count = count if self.most is None else min(count, self.most)
+        query = np.asarray(vector, np.float32).reshape(self.width)
+        found = [self._nearest(query, count, condition) for condition in conditions]
+        uids = np.array([uid for part in found for uid, _ in part], np.int64)
+        return best(np.array([p for part in found for _, p in part], np.float32), uids, count)
+
+    def _nearest(self, query: Vectors, count: int, condition: str) -> list[tuple[int, float]]:
+        """Return uids and products of the best for which a condition holds.
+
+        HNSW walks from near to nearer, and of what it meets keeps what the condition admits: with
+        Milvus Lite that may be a few of many. Then it walks further, and at last all that are
+        admitted are compared here.
+        """
+        found = self._ask(query, count, condition, min(max(2 * count, 200), EFFORT))
+        if len(found) == count:
+            return found
+        wanted = min(count, self._admitted(condition))
+        if len(found) < wanted:
+            found = self._ask(query, count, condition, EFFORT)
+        if len(found) < wanted and condition:
+            found = [
+                (int(row["uid"]), float(np.asarray(row["vector"], np.float32) @ query))
+                for rows in self._pages(condition, ["uid", "vector"])
+                for row in rows
+            ]
+        return found
+
+    def _ask(
+        self, query: Vectors, count: int, condition: str, effort: int
+    ) -> list[tuple[int, float]]:
+        with self._explained():
+            (found,) = self._client.search(
+                self.name,
+                data=[query.tolist()],
+                limit=count,
+                filter=condition,
+                output_fields=["uid"],
+                search_params={"metric_type": "IP", "params": {"ef": effort}},
+            )
+        return [(int(hit["entity"]["uid"]), float(hit["distance"])) for hit in found]
+
+    def _admitted(self, condition: str) -> int:
+        """Return for how many entries a condition holds; nothing is one that holds for all."""
+        if not condition:
+            return len(self)
+        with self._explained():
+            found = self._client.query(self.name, filter=condition, output_fields=["count(*)"])
+        return int(found[0]["count(*)"])
 
     def get(self, uids: Sequence[int]) -> list[Entry]:
         """Return entries by uid."""
@@ -200,18 +235,22 @@ class MilvusEngine:
 
     def every(self, where: Where | None = None) -> Iterator[list[Entry]]:
         """Give all entries that a filter admits, looking here at what Milvus was not told."""
-        condition = pushed(where) if where else ""
+        for rows in self._pages(pushed(where) if where else "", list(COLUMNS)):
+            entries = [from_row(row) for row in rows]
+            yield [entry for entry in entries if not where or where.admits(entry)]
+
+    def _pages(self, condition: str, columns: list[str]) -> Iterator[list[dict[str, Any]]]:
+        """Give the rows for which a condition holds, some at a time."""
         with self._explained():
             pages = self._client.query_iterator(
                 self.name,
                 batch_size=PART,
                 filter=condition or "uid >= 0",
-                output_fields=list(COLUMNS),
+                output_fields=columns,
             )
             try:
                 while rows := pages.next():
-                    entries = [from_row(row) for row in rows]
-                    yield [entry for entry in entries if not where or where.admits(entry)]
+                    yield rows
             finally:
                 pages.close()
 

@@ -86,10 +86,10 @@ def read_note(uri: str, name: str) -> dict[str, Any]:
         client.close()
 
 
-def folder_of(note: str) -> object:
-    """Return the folder that a collection's description names, None if it names none."""
+def parse_note(note: str) -> dict[str, Any]:
+    """Return what a collection's description says, nothing if it is no index's."""
     try:
         found = json.loads(note)
     except ValueError:
-        return None
-    return found.get("folder") if isinstance(found, dict) else None
+        return {}
+    return found if isinstance(found, dict) else {}

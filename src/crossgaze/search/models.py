@@ -27,6 +27,7 @@ from crossgaze.models import finding
 from crossgaze.models.encoded import Encoded
 from crossgaze.models.ensemble import Ensemble
 from crossgaze.models.matcher import Matcher
+from crossgaze.models.pieces import join_pieces, mean_of_pieces, sum_of_pieces
 from crossgaze.models.pretrained import load
 from crossgaze.scoring.rerank import rerank
 from crossgaze.search.engine import Vectors
@@ -218,10 +219,14 @@ class Reranker:
         return (total / len(self.members)).float().cpu().numpy()
 
     @torch.inference_mode()
-    def attention(self, text: str, kept: npt.NDArray[Any], count: int) -> tuple[list[str], Vectors]:
+    def attention(
+        self, text: str, kept: npt.NDArray[Any], count: int
+    ) -> tuple[tuple[str, ...], Vectors]:
         """Return a sentence's words and how much each looked at each region, (words, count).
 
-        The mean over a model's maps, and the first model's of an ensemble, whose words they are.
+        Words that look at regions ("t-i") where a model has both directions, the mean of a model's
+        heads, and regions that look at words where it has nothing else. Of an ensemble the first
+        model's, whose words they are. Words are whole, also where the model reads pieces of them.
 
         Args:
             text: the sentence.
@@ -234,10 +239,15 @@ class Reranker:
         vectors = full[None, 0, columns] if self.extra else None
         image = Encoded(vectors, fragments, torch.tensor([count]))
         found = member.attention(image, member.encode_texts([text]))
-        words = member.text.tokens(text)
+        words, starts = join_pieces(member.text.tokens(text))
         if found.weights is None:
             return words, np.zeros((len(words), count), np.float32)
-        return words, found.weights[0].mean(0)[:, :count].float().cpu().numpy()
+        # A mean of both directions would be neither's: one sums to 1 by words, one by regions.
+        chosen = [found.names.index("t-i")] if "t-i" in found.names else [*range(len(found.names))]
+        weights = found.weights[0, chosen].mean(0)[:, :count].float().cpu().numpy()
+        if found.names == ("i-t",):
+            return words, sum_of_pieces(weights, starts, axis=0)
+        return words, mean_of_pieces(weights, starts)
 
 
 def unknown_words(members: Sequence[Matcher], text: str) -> tuple[tuple[str, ...], bool]:

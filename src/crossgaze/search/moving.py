@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +10,9 @@ import numpy as np
 
 from crossgaze.files import only_writer, sync_folder
 from crossgaze.search.engines import find_folder, open_tables, parse_engine
-from crossgaze.search.head import clear_leftovers, read_head, require_new, write_head
+from crossgaze.search.head import read_head, write_head
 from crossgaze.search.kept import KeptRegions, copy_kept
+from crossgaze.search.places import begin_index, require_new, unmark
 from crossgaze.search.repair import newest_entries
 
 
@@ -39,14 +39,14 @@ def move_index(
     """
     source, folder = find_folder(old), Path(new)
     kind, name = parse_engine(engine)
-    before = read_head(source)
+    read_head(source)  # before a folder is made for nothing
     require_new(folder)
-    head = replace(before, id=uuid.uuid4().hex, engine=kind, name=name, store="regions-1")
     folder.mkdir(parents=True, exist_ok=True)
     counts = []
     with only_writer(source, "this index"), only_writer(folder, "this index"):
-        require_new(folder)  # again, now that nobody else can make one here
-        clear_leftovers(folder)
+        before = read_head(source)  # only now: `compact` of another process names another store
+        own = begin_index(folder)
+        head = replace(before, id=own, engine=kind, name=name, store="regions-1")
         have = open_tables(source, before)
         made = open_tables(folder, head, create=True)
         try:
@@ -74,5 +74,6 @@ def move_index(
             have.close()
             made.close()
         write_head(folder, head)
+        unmark(folder)
         sync_folder(folder.parent)
     return counts[0], counts[1]

@@ -76,10 +76,32 @@ def require_words(index: Index, query: str, *, embedded: bool = True) -> tuple[s
 
 
 def notes_on(
-    k: int, total: int, found: int, where: Where | None, unknown: tuple[str, ...] = ()
+    k: int,
+    total: int,
+    found: int,
+    where: Where | None,
+    unknown: tuple[str, ...] = (),
+    *,
+    asked: int = 0,
+    most: int | None = None,
 ) -> tuple[str, ...]:
-    """Return what the user should be told."""
+    """Return what the user should be told.
+
+    Args:
+        k: photographs that the user asked for.
+        total: photographs in the index.
+        found: hits.
+        where: the filter.
+        unknown: words that a model does not know.
+        asked: photographs that the vectors were asked for.
+        most: how many the database gives at most.
+    """
     notes = []
+    if most is not None and most < min(asked, total):
+        notes.append(
+            f"{asked:,} photographs were asked for by their vectors, the database gives the best "
+            f"{most:,} at most"
+        )
     if unknown:
         notes.append(f"words that the model does not know: {', '.join(unknown)}")
     if k > total:

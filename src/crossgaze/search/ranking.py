@@ -111,12 +111,13 @@ def _find_photos(
     if both or not exhaustive:
         (vector,) = index.embedder.texts([query])
     clock.lap("encode")
-    ranked = index.reranker is not None
+    ranked, asked = index.reranker is not None, 0
     if exhaustive:
         uids, stages = _all(index, where), "exhaustive"
         scores = products_of(index, vector, uids) if both else np.zeros(len(uids), np.float32)
     else:
-        count = max(k, candidates or CANDIDATES) if ranked else k + SPARE
+        asked = max(k, candidates or CANDIDATES) if ranked else k
+        count = asked if ranked else k + SPARE
         uids, scores = index.tables.photos.search(vector, count, where)
         stages = "two stages" if ranked else "vectors only"
     clock.lap("candidates")
@@ -135,7 +136,15 @@ def _find_photos(
         looked_at=looked_at,
         total=total,
         unknown=unknown,
-        notes=notes_on(k, total, len(hits), where, unknown),
+        notes=notes_on(
+            k,
+            total,
+            len(hits),
+            where,
+            unknown,
+            asked=asked,
+            most=index.tables.photos.most,
+        ),
         milliseconds=clock.taken,
     )
 
@@ -198,7 +207,8 @@ def _find_like(
     clock.lap("regions")
     (vector,) = index.embedder.images(regions, counts)
     # Vectors need not have length 1, and what is like a picture is so by direction.
-    uids, _ = index.tables.photos.search(vector, max(k, candidates or CANDIDATES), where)
+    asked = max(k, candidates or CANDIDATES)
+    uids, _ = index.tables.photos.search(vector, asked, where)
     looked_at = len(uids)
     scores = cosines(index.tables.photos.vectors(uids.tolist()), vector)
     hits = hits_of(index, uids, scores, k)
@@ -216,7 +226,9 @@ def _find_like(
         stages="vectors only",
         looked_at=looked_at,
         total=total,
-        notes=notes_on(k, total, len(hits), where) if total else (),
+        notes=notes_on(k, total, len(hits), where, asked=asked, most=index.tables.photos.most)
+        if total
+        else (),
         milliseconds=clock.taken,
     )
 

@@ -6,7 +6,9 @@ entries that they replace removed. Stopped in between, it leaves
 - regions that no entry refers to: left until `compact`. They are not cut off, although they would
   be easy to cut: another process may have the file mapped, and reading behind its end kills it;
 - two entries for one photograph: the older is removed;
-- region stores that `compact` did not finish or had replaced: removed.
+- region stores that `compact` did not finish or had replaced: removed, by their names, which are
+  `regions-` and a number;
+- the marker of `crossgaze.search.places` beside a whole index: removed.
 
 Entries without regions can only come from damage; they are removed and so indexed again.
 """
@@ -19,6 +21,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from crossgaze.search.engine import Engine
+from crossgaze.search.head import STORE
+from crossgaze.search.places import unmark
 
 if TYPE_CHECKING:
     from crossgaze.search.index import Index
@@ -39,8 +43,9 @@ def newest_entries(table: Engine) -> tuple[dict[str, int], list[int]]:
 
 def repair(index: Index) -> None:
     """Mend an index; the caller is its only writer."""
+    unmark(index.folder)
     for left in index.folder.glob("regions-*"):
-        if left.name != index.head.store:
+        if STORE.fullmatch(left.name) and left.name != index.head.store:
             shutil.rmtree(left, ignore_errors=True)
     for table in (index.tables.photos, index.tables.sentences):
         newest, older = newest_entries(table)

@@ -19,7 +19,7 @@ class IndexReport:
         touched: whose file has another date or other tags, but the same content.
         removed: gone from the folder.
         unchanged: not looked at again.
-        unreadable: (path, reason).
+        unreadable: (path, reason); of one that was indexed before, what was indexed stays.
         left_out: files that are not photographs, links, hidden files.
         seconds: in all.
         busy: seconds of them beside making regions: encoding, writing, acknowledging.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 def bring_sentences(index: Index, file: str | Path) -> IndexReport:
     """Bring an index up to date with a text file, one sentence a line; the caller is its writer.
 
-    A sentence is kept once; those that this file gave before and no longer holds are removed.
+    A sentence is kept once, with all files that it stands in. One that this file gave before and no
+    longer holds is removed, unless another file gave it, too.
     """
     started = time.perf_counter()
     lines = [" ".join(line.split()) for line in read_lines(file, "a text file of sentences")]
@@ -30,20 +32,30 @@ def bring_sentences(index: Index, file: str | Path) -> IndexReport:
         raise InputError(f"{file}: holds no sentence, wanted one a line")
     table, source = index.tables.sentences, str(Path(file).resolve())
     known = {entry.key: entry for part in table.every() for entry in part}
-    gone = [e.uid for e in known.values() if e.source == source and e.key not in wanted]
+    gone, touched = [], []
+    for entry in known.values():
+        before = {entry.source, *entry.tags}
+        files = before | {source} if entry.key in wanted else before - {source}
+        if not files:
+            gone.append(entry.uid)
+        elif files != before:
+            first, *others = sorted(files)
+            touched.append(replace(entry, source=first, tags=tuple(others)))
     new = [line for line in wanted if line not in known]
     uid = max((entry.uid for entry in known.values()), default=0) + 1
     for start in range(0, len(new), 16 * TEXTS):
         part = new[start : start + 16 * TEXTS]
         entries = [Entry(uid + start + n, line, source) for n, line in enumerate(part)]
         table.add(entries, index.embedder.texts(part))
+    table.update(touched)
     table.delete(gone)
     table.tidy()
     return IndexReport(
         found=len(wanted),
         added=len(new),
+        touched=len(touched),
         removed=len(gone),
-        unchanged=len(wanted) - len(new),
+        unchanged=len(wanted) - len(new) - sum(entry.key in wanted for entry in touched),
         left_out=LeftOut.of("lines without a word or too long", [line[:40] for line in wrong]),
         seconds=round(time.perf_counter() - started, 3),
     )

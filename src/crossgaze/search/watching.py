@@ -33,11 +33,12 @@ def watch(
         every: seconds between looks.
         tags: for new photographs.
         stop: asked after each look.
-        on_trouble: told, once, what keeps a look from working.
+        on_trouble: told, once, what keeps a look from working, and what cannot be read.
     """
     if not every > 0:
         raise InputError(f"every: got {every}, wanted seconds above 0")
     said = ""
+    unreadable: set[tuple[str, str]] = set()
     while True:
         try:
             report = index.add(photos, tags=tags)
@@ -47,8 +48,17 @@ def watch(
             said = str(error)
         else:
             said = ""
+            for name, reason in report.unreadable:
+                if (name, reason) not in unreadable:
+                    on_trouble(unreadable_line(name, reason))
+            unreadable = set(report.unreadable)
             if report.did_something:
                 yield report
         if stop():
             return
         time.sleep(every)
+
+
+def unreadable_line(name: str, reason: str) -> str:
+    """Return what is said of a photograph that cannot be read."""
+    return f"{name}: cannot be read now: {reason}"
