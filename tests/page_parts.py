@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import torch
 
 import asking_parts
-from browser_parts import expect
+from browser_parts import PATIENCE, expect
 from crossgaze.data.text.vocabulary import Vocabulary
 from crossgaze.demo import build_gallery
 from crossgaze.models.scan import Scan, ScanConfig
@@ -43,14 +43,17 @@ def make_world(folder):
     with index:
         index.add(folder / "photos", tags=[EVIL, "gallery"])
         index.add_sentences(folder / "sentences.txt")
-    (folder / "more").mkdir()
+    for name in ("more", "nothing"):
+        (folder / name).mkdir()
     shutil.copy(folder / "photos" / "gallery" / "coffee.png", folder / "more" / "again.png")
     return folder
 
 
 @contextmanager
-def serving(world, *more, port=0):
+def serving(world, *more, port=0, answerer="none"):
+    """Give a server in a process of its own; one that answers has a model more to load."""
     command = [sys.executable, "-m", "crossgaze", "serve", str(world / "index")]
+    command += ["--answerer", str(answerer)]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(
         [*command, "--port", str(port), *map(str, more)],
@@ -75,6 +78,42 @@ def search(page, sentence=SENTENCE):
 def open_first(page):
     page.locator("#results .tile").first.click()
     expect(page.locator("#chips button")).to_have_count(len(SENTENCE.split()))
+
+
+def tab_to(page, selector):
+    """Press Tab until an element has the focus, as somebody without a mouse does."""
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate("(where) => document.activeElement.matches(where)", selector):
+            return
+    raise AssertionError(f"Tab never comes to {selector}")
+
+
+class Held:
+    """Holds back a page's requests to an address until they are let go."""
+
+    def __init__(self, page, address):
+        self.page, self.routes, self.free = page, [], False
+        page.route(address, lambda route: self._meet(route))
+
+    def _meet(self, route):
+        if self.free:
+            route.continue_()
+        else:
+            self.routes.append(route)
+
+    def wait(self):
+        """Wait for a request; the page goes on meanwhile."""
+        for _ in range(PATIENCE // 50):
+            if self.routes:
+                return
+            self.page.wait_for_timeout(50)
+        raise AssertionError("nothing was asked for")
+
+    def let_go(self):
+        self.free = True
+        for route in self.routes:
+            route.continue_()
 
 
 def is_dark(page):

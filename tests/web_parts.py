@@ -18,12 +18,7 @@ def make_world(folder, count=12):
     search_parts.save_models(folder)
     for number in range(count):
         search_parts.make_photo(folder / "photos" / f"{number:02}.png", number)
-    index = Index.create(
-        folder / "index",
-        embedder=folder / "embedder",
-        reranker=folder / "reranker",
-        source=search_parts.CellSource(),
-    )
+    index = search_parts.create(folder)
     if count:
         index.add(folder / "photos", tags=["small"])
     return index
@@ -49,10 +44,10 @@ def running(app):
     """Serve an app on loopback in a thread of this process; give its address."""
     import uvicorn
 
-    from crossgaze.web.server import address_of, bind
+    from crossgaze.web.server import address_of, bind, configured
 
     with bind("127.0.0.1", 0) as bound:
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="on"))
+        server = uvicorn.Server(configured(app))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
         thread.start()
         while not server.started:

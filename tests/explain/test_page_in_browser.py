@@ -85,6 +85,17 @@ def test_pointing_at_a_region_tells_its_words(opened):
     expect(told).to_contain_text("(2 of 2)")
 
 
+def test_a_click_holds_a_word_also_where_another_was_held(opened):
+    page = opened(made_up())
+    chip(page, "red").click()
+    chip(page, "dog").click()
+    chip(page, "red").hover()  # changes nothing, as "dog" is held
+    expect(page.locator(".told")).to_contain_text("“dog” looks at")
+    chip(page, "dog").click()  # lets it go
+    chip(page, "red").hover()
+    expect(page.locator(".told")).to_contain_text("“red” looks at")
+
+
 def test_keys_alone_are_enough(opened):
     page = opened(made_up())
     page.keyboard.press("Tab")  # the photograph

@@ -8,12 +8,13 @@ pytest.importorskip("fastapi", reason="needs crossgaze[serve]")
 pytest.importorskip("lancedb", reason="needs crossgaze[search]")
 
 from crossgaze.web.app import create_app
+from page_parts import Held
 from web_parts import QUERY, make_world, running
 
 pytestmark = needs_chromium
 
 COUNT, FIRST = 150, 40  # photographs, and those of the first page
-LARGE = {"width": 2560, "height": 1440}
+LARGE, SMALL = {"width": 2560, "height": 1440}, {"width": 1200, "height": 800}
 
 BOTTOM = "document.documentElement.scrollHeight"
 
@@ -31,8 +32,10 @@ def browser():
         yield made
 
 
-@pytest.mark.parametrize("where", ["", f"?q={QUERY.replace(' ', '+')}", "?like=7"])
-@pytest.mark.parametrize("screen", [LARGE, {"width": 1200, "height": 800}])
+@pytest.mark.parametrize(
+    ("where", "screen"),
+    [("", LARGE), (f"?q={QUERY.replace(' ', '+')}", LARGE), ("?like=7", LARGE), ("", SMALL)],
+)
 def test_the_screen_is_filled_and_scrolling_comes_to_the_end(browser, server, where, screen):
     # Pictures of 16 x 16 pixels take as much room as any other: tiles have one height.
     with page_of(browser, viewport=screen) as page:
@@ -80,4 +83,21 @@ def test_a_search_on_a_large_screen_that_was_filled_before_fills_it_again(browse
         page.wait_for_function(f"() => document.querySelectorAll('.scored').length > {FIRST}")
         scores = [float(text) for text in tiles.locator(".score").all_inner_texts()]
         assert scores == sorted(scores, reverse=True)
+        assert page.complaints == []
+
+
+def test_the_last_photograph_has_a_next_one_as_soon_as_there_are_more(browser, server):
+    with page_of(browser, viewport=SMALL) as page:
+        held = Held(page, "**/images?*offset=40*")
+        page.goto(server)
+        last = page.locator("#results .tile").nth(FIRST - 1)
+        last.click()
+        held.wait()
+        expect(page.locator("#photo-facts")).not_to_have_text("")
+        expect(page.locator("#photo-next")).to_be_disabled()
+        held.let_go()
+        expect(page.locator("#photo-next")).to_be_enabled()
+        before = page.locator("#photo-name").inner_text()
+        page.locator("#photo-next").click()
+        expect(page.locator("#photo-name")).not_to_have_text(before)
         assert page.complaints == []

@@ -5,10 +5,13 @@ import pytest
 pytest.importorskip("fastapi", reason="needs crossgaze[serve]")
 pytest.importorskip("lancedb", reason="needs crossgaze[search]")
 
+import requests
+
 from crossgaze.errors import InputError
+from crossgaze.web.app import create_app
 from crossgaze.web.guard import COOKIE, session_of
 from crossgaze.web.settings import ServeConfig
-from web_parts import TOKEN, client_of, make_world
+from web_parts import TOKEN, client_of, make_world, running
 
 GUARDED = ("/search?q=dog", "/images", "/images/1", "/images/1/thumbnail", "/index", "/metrics")
 
@@ -56,22 +59,63 @@ def test_other_sites_pages_may_not_use_it(index):
         assert "access-control-allow-origin" not in preflight.headers
 
 
-def test_elsewhere_a_token_is_wanted(index):
+def test_elsewhere_a_token_is_wanted():
     with pytest.raises(InputError, match="others could see your photographs, wanted a token"):
         ServeConfig(host="0.0.0.0")
     with pytest.raises(InputError, match="token: has 3 signs, wanted at least 16"):
         ServeConfig(host="0.0.0.0", token="abc")
     with pytest.raises(InputError, match="without spaces"):
         ServeConfig(token="a b c d e f g h i j")
-    with client_of(index, host="photos.example", **{"token": TOKEN}) as client:
-        assert client.get("/images").status_code == 421  # bound to this machine all the same
+
+
+def test_behind_a_proxy_that_speaks_https(index):
+    """What nginx sends as docs/serve.md sets it up, over a socket, to the server as it is run."""
+    said = {
+        "Host": "photos.example",
+        "Origin": "https://photos.example",
+        "Sec-Fetch-Site": "same-origin",
+        "X-Forwarded-Proto": "https",
+    }
+    here, there = ({**said, "X-Forwarded-For": one} for one in ("203.0.113.5", "203.0.113.6"))
+    with running(create_app(index, ServeConfig(token=TOKEN, rate=0.01))) as address:
+
+        def send(method, path, headers, **what):
+            return requests.request(method, address + path, headers=headers, timeout=60, **what)
+
+        assert send("GET", "", here).status_code == 200
+        entered = send("POST", "login", here, json={"token": TOKEN})
+        assert entered.status_code == 204
+        cookie = entered.headers["set-cookie"]
+        assert "Secure" in cookie
+        inside = here | {"Cookie": cookie.split(";")[0]}
+        assert send("GET", "images", inside).status_code == 200
+        other = inside | {"Origin": "https://evil.example"}
+        assert send("POST", "ask", other, json={}).status_code == 403
+        # Who guesses is known by the address that the proxy tells.
+        wrong = there | {"Authorization": "Bearer wrong"}
+        assert [send("GET", "images", wrong).status_code for _ in range(2)] == [401, 429]
+        assert send("GET", "images", inside).status_code == 200
+        plain = send("POST", "login", {}, json={"token": TOKEN})  # on this machine, over HTTP
+        assert "Secure" not in plain.headers["set-cookie"]
+    with running(create_app(index)) as address:  # without a token, for this machine alone
+        assert requests.get(address, headers=here, timeout=60).status_code == 421
+
+
+def test_openapi_says_where_the_token_goes(outside, index):
+    told = outside.get("/openapi.json", headers={"Authorization": f"Bearer {TOKEN}"}).json()
+    ((name, scheme),) = told["components"]["securitySchemes"].items()
+    assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
+    for path, methods in told["paths"].items():
+        for what in methods.values():
+            wanted = [] if path in ("/health", "/login") else [{name: []}]
+            assert what.get("security", []) == wanted, path
+    with client_of(index) as client:
+        assert "securitySchemes" not in client.get("/openapi.json").json()["components"]
 
 
 @pytest.fixture
 def outside(index):
     from starlette.testclient import TestClient
-
-    from crossgaze.web.app import create_app
 
     app = create_app(index, ServeConfig(host="0.0.0.0", token=TOKEN, rate=0))
     with TestClient(app, base_url="http://photos.example") as client:
@@ -103,8 +147,6 @@ def test_without_the_token_nothing_is_told(outside):
 
 def test_wrong_tokens_are_limited_wherever_they_are_shown(index):
     from starlette.testclient import TestClient
-
-    from crossgaze.web.app import create_app
 
     app = create_app(index, ServeConfig(host="0.0.0.0", token=TOKEN, rate=0.01))
     right = {"Authorization": f"Bearer {TOKEN}"}
@@ -153,3 +195,4 @@ def test_an_ipv6_address_and_wrong_settings():
         ServeConfig(rate=-1)
     assert ServeConfig().limit == 0
     assert ServeConfig(host="10.0.0.1", token=TOKEN).limit == 20
+    assert ServeConfig(token=TOKEN).limit == 20  # a proxy may stand before it

@@ -1,5 +1,7 @@
 """What Prometheus would read, read by Prometheus's own parser."""
 
+import asyncio
+
 import pytest
 
 pytest.importorskip("fastapi", reason="needs crossgaze[serve]")
@@ -52,3 +54,34 @@ def test_two_services_in_one_process_count_apart(tmp_path):
     with client_of(index) as one, client_of(index) as other:
         one.get("/health")
         assert not any("/health" in str(key) for key in samples(other))
+
+
+def test_who_leaves_in_the_middle_of_a_picture_is_gone_and_no_failure(tmp_path, caplog):
+    messages = [
+        {"type": "http.request", "body": b"half a pict", "more_body": True},
+        {"type": "http.disconnect"},
+    ]
+    sent = []
+
+    async def receive():
+        return messages.pop(0)
+
+    async def send(message):
+        sent.append(message)
+
+    with client_of(make_world(tmp_path, 1)) as client:
+        scope = {
+            "type": "http",
+            "http_version": "1.1",
+            "method": "POST",
+            "path": "/search",
+            "query_string": b"",
+            "headers": [(b"host", b"127.0.0.1"), (b"content-length", b"1000")],
+        }
+        asyncio.run(client.app(scope, receive, send))
+        found = samples(client)
+        assert client.app.state.service.uploads.taken == 0
+    assert sent == []
+    assert caplog.text == ""
+    labels = (("method", "POST"), ("route", "/search"))
+    assert found[("crossgaze_requests_total", *labels, ("status", "0"))] == 1

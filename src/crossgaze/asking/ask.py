@@ -33,7 +33,7 @@ class Reply:
 
     Args:
         question: as it was asked.
-        photo: the photograph, upright, in its own size.
+        photo: the photograph, upright; in its own size, or as the regions' source saw it.
         answers: the likeliest answers with their probability, the likeliest first.
         words: (n,) the words that the model read, <start> and <end> among them; whole also
             where it read pieces of words (`crossgaze.models.pieces`).
@@ -93,6 +93,7 @@ def ask(
     top: int = 5,
     source: RegionSource | None = None,
     fit: str = "stretch",
+    full_size: bool = True,
 ) -> Reply:
     """Ask a question about a photograph.
 
@@ -104,6 +105,8 @@ def ask(
         top: how many answers to return.
         source: makes the regions; what the model was trained with if not given (`source_of`).
         fit: how the photograph is brought to the source's size; of that source, if it is given.
+        full_size: whether the reply has the photograph in its own size, for `draw_reply`; a large
+            one takes longer to decode than its answer.
 
     Example:
         ```python
@@ -113,7 +116,8 @@ def ask(
     """
     model = model if isinstance(model, Answerer) else load_answerer(model)
     pieces, unknown = require_askable(model, question, choices)
-    photo = read_photo(image)
+    # First, so that a file that is none is refused before anything is loaded.
+    photo = read_photo(image) if full_size else None
     if source is None:
         source, fit = source_of(model)
     if source.width != model.config.region_width:
@@ -130,7 +134,7 @@ def ask(
     word_weights = None if seen.words is None else seen.words[0].float().numpy(force=True)
     return Reply(
         question=question,
-        photo=photo,
+        photo=photo or small,
         answers=best_answers(model.answers, answered.logits[0].float().cpu(), top, choices or ()),
         words=words,
         boxes=found.boxes,

@@ -52,7 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--rate",
         metavar="N",
         type=float,
-        help="requests a second from one address (default: any from this machine, else 20)",
+        help="requests a second from one address (default: any on this machine's own address "
+        "without a token, else 20)",
     )
 
 

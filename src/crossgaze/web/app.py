@@ -11,7 +11,8 @@ from crossgaze.search.index import Index
 from crossgaze.web.settings import ServeConfig
 
 try:
-    from fastapi import FastAPI
+    from fastapi import Depends, FastAPI
+    from fastapi.security import HTTPBearer
 except ImportError:
     raise MissingExtraError("the service", "fastapi", "serve") from None
 
@@ -19,7 +20,7 @@ from crossgaze.web import problems
 from crossgaze.web.asker import Asker
 from crossgaze.web.guard import Guard
 from crossgaze.web.limits import Limits
-from crossgaze.web.routes import images, page, search, state, why
+from crossgaze.web.routes import entrance, images, page, search, state, why
 from crossgaze.web.service import Service
 from crossgaze.web.shell import Shell
 
@@ -62,8 +63,12 @@ def create_app(
     )
     app.state.service = service
     problems.install(app)
+    # Only said here, for OpenAPI: the guard has looked at the token by then.
+    bearer = HTTPBearer(auto_error=False, description="what the server was started with")
+    token = [Depends(bearer)] if config.token is not None else []
     for made in (search, images, why, state):
-        app.include_router(made.router(service))
+        app.include_router(made.router(service), dependencies=token)
+    app.include_router(entrance.router(service))
     app.include_router(page.router())
     # The last one added is the outermost.
     app.add_middleware(Limits, config=config)

@@ -36,7 +36,13 @@ class Asker:
             self._source, self._fit = source_of(self.model)
         try:
             found = ask(
-                self.model, entry.key, question, top=top, source=self._source, fit=self._fit
+                self.model,
+                entry.key,
+                question,
+                top=top,
+                source=self._source,
+                fit=self._fit,
+                full_size=False,
             )
         except PhotoError as error:
             raise RequestError(404, f"this photograph cannot be read: it {error.reason}") from None

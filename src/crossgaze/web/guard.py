@@ -34,9 +34,11 @@ def same(one: str, other: str) -> bool:
 class Guard:
     """Refuses requests before anything looks at them.
 
-    Against DNS rebinding: on a loopback address, Host must be this machine's name. Against other
-    sites' pages: what a browser says of a request's origin must be this page's own. Against
-    guessing: an address that shows wrong tokens faster than the rate is not listened to.
+    Against DNS rebinding: on a loopback address without a token, Host must be this machine's name.
+    With a token any name will do, such as that of a proxy: a page that was bound to this address
+    has neither the token nor its cookie. Against other sites' pages: what a browser says of a
+    request's origin must be this page's own. Against guessing: an address that shows wrong tokens
+    faster than the rate is not listened to.
 
     Args:
         app: what is guarded.
@@ -45,7 +47,8 @@ class Guard:
 
     def __init__(self, app: ASGIApp, config: ServeConfig) -> None:
         self.app, self.config = app, config
-        self._hosts = {*LOOPBACK, config.host.lower()} if config.is_local else None
+        alone = config.is_local and config.token is None
+        self._hosts = {*LOOPBACK, config.host.lower()} if alone else None
         self._session = session_of(config.token) if config.token is not None else ""
         self._wrong_tokens = Rate(config.limit)
 

@@ -64,10 +64,17 @@ class Wanted:
 
 @dataclass(frozen=True, eq=False)
 class Begun:
-    """A search of which at least the candidates are there."""
+    """A search of which at least the candidates are there.
+
+    Args:
+        query: as it was read.
+        block: as far as it is ranked.
+        generation: of the index that the candidates are from.
+    """
 
     query: Query
     block: Block
+    generation: int
 
 
 class Library:
@@ -142,24 +149,26 @@ class Library:
         if block is None:
             block = candidates(self.index, query, number, wanted.where or None)
         self.metrics.step("candidates", time.perf_counter() - started)
-        return Begun(query, block)
+        return Begun(query, block, self.generation)
 
     def go_on(self, wanted: Wanted, begun: Begun) -> Begun:
         """Put some more of a block into the exact order."""
-        started = time.perf_counter()
+        started, generation = time.perf_counter(), begun.generation
         try:
             block = rank_part(self.index, begun.query, begun.block)
         except FileFormatError:
             # Another process has removed photographs or compacted the index meanwhile: the
             # re-ranker misses regions, a picture's comparison vectors, LanceDB perhaps a file.
             self.refresh()
+            generation = self.generation
             first = begun.block.first // CANDIDATES
             block = candidates(self.index, begun.query, first, wanted.where or None)
             block = rank_part(self.index, begun.query, block)
-        if block.done:
+        # Somebody else's request may have read the index again between two steps of this one.
+        if block.done and generation == self.generation:
             self._blocks.put((wanted, block.first // CANDIDATES), block)
         self.metrics.step("rank", time.perf_counter() - started)
-        return Begun(begun.query, block)
+        return Begun(begun.query, block, generation)
 
     def _query(self, wanted: Wanted) -> Query:
         if wanted.kind == "like":

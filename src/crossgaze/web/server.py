@@ -48,17 +48,25 @@ def address_of(bound: socket.socket, host: str) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
 
 
-def serve(app: FastAPI, bound: socket.socket) -> None:
-    """Serve until SIGINT or SIGTERM."""
-    config = uvicorn.Config(
+def configured(app: FastAPI) -> uvicorn.Config:
+    """Return how uvicorn serves an app.
+
+    Where a token is wanted, what a proxy on this machine says of a request (X-Forwarded-For and
+    -Proto) is believed; FORWARDED_ALLOW_IPS names one on another machine.
+    """
+    return uvicorn.Config(
         app,
         log_level="warning",
         access_log=False,
         server_header=False,
-        proxy_headers=False,
+        proxy_headers=app.state.service.config.token is not None,
         limit_concurrency=CONNECTIONS,
         timeout_graceful_shutdown=PATIENCE,
         lifespan="on",
     )
+
+
+def serve(app: FastAPI, bound: socket.socket) -> None:
+    """Serve until SIGINT or SIGTERM."""
     with suppress(KeyboardInterrupt):  # uvicorn, once it has shut down, passes Ctrl-C on
-        uvicorn.Server(config).run(sockets=[bound])
+        uvicorn.Server(configured(app)).run(sockets=[bound])

@@ -27,7 +27,7 @@ class ServeConfig:
         seconds: how long each step of a request (candidates, then parts of the exact order) may
             wait and compute.
         rate: requests a second that one address may make of the models; 0 is no limit; None is no
-            limit on this machine's own address and 20 elsewhere.
+            limit on this machine's own address without a token and 20 elsewhere.
         cache_bytes: memory for thumbnails.
 
     Example:
@@ -75,7 +75,8 @@ token with it (--token, or CROSSGAZE_TOKEN)
         """Requests a second of one address, 0 for any number."""
         if self.rate is not None:
             return self.rate
-        return 0.0 if self.is_local else 20.0
+        # With a token a proxy may stand before it, whose clients could guess.
+        return 0.0 if self.is_local and self.token is None else 20.0
 
 
 def is_loopback(host: str) -> bool:

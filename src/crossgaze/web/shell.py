@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from starlette.requests import ClientDisconnect
+
 from crossgaze.web.metrics import Metrics
 from crossgaze.web.problems import explain, refuse
 
@@ -59,6 +61,8 @@ class Shell:
 
         try:
             await self.app(scope, receive, sealed)
+        except ClientDisconnect:
+            pass  # nobody is there to be told; it is counted as gone
         except Exception as error:  # noqa: BLE001 (whatever it is, a client gets words)
             said = explain(error)
             if not status:

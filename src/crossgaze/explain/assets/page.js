@@ -6,7 +6,7 @@ const shows = [];
 
 class Show {
   constructor(data, section) {
-    Object.assign(this, { data, section, view: 0, word: null, region: null, pinned: false });
+    Object.assign(this, { data, section, view: 0, word: null, region: null, pinned: null });
     this.stage = section.querySelector(".stage");
     this.veil = section.querySelector(".veil");
     this.frame = section.querySelector(".frame");
@@ -26,11 +26,12 @@ class Show {
     for (const [word, chip] of this.chips) {
       if (chip.tagName !== "BUTTON") continue;
       chip.addEventListener("pointerenter", (event) => {
-        if (event.pointerType === "mouse" && !this.pinned) tellAll(this, word);
+        if (event.pointerType === "mouse" && this.pinned === null) tellAll(this, word);
       });
       chip.addEventListener("focus", () => tellAll(this, word));
       chip.addEventListener("click", () => {
-        this.pinned = !(this.pinned && this.word === word);
+        // By what was held, not by what is lit: the focus has come before the click.
+        this.pinned = this.pinned === word ? null : word;
         tellAll(this, word);
       });
     }
@@ -197,5 +198,5 @@ document.querySelectorAll(".model").forEach((section, number) => shows.push(new 
 if (shows.length && shows[0].data.start !== null) tellAll(shows[0], shows[0].data.start);
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape") return;
-  for (const show of shows) { show.pinned = false; show.region = null; show.word = null; show.draw(); }
+  for (const show of shows) { show.pinned = null; show.region = null; show.word = null; show.draw(); }
 });

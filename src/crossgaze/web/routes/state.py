@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from fastapi.responses import Response, StreamingResponse
 
-from crossgaze.web.guard import COOKIE, same, session_of
+from crossgaze.web.guard import COOKIE
 from crossgaze.web.metrics import KIND
-from crossgaze.web.problems import RequestError
 from crossgaze.web.routes.parameters import ERRORS
-from crossgaze.web.schemas import AddFolder, Health, IndexState, Job, Token
+from crossgaze.web.schemas import AddFolder, IndexState, Job
 from crossgaze.web.service import Service
 
-YEAR = 365 * 24 * 3600
 TEXT: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Metrics"}
 }
@@ -49,36 +47,12 @@ def router(service: Service) -> APIRouter:
 
         return StreamingResponse(lines(), media_type="text/event-stream")
 
-    @made.post("/login", tags=["token"], status_code=204, response_class=Response)
-    async def login(request: Request, given: Token) -> Response:
-        """Take the token from the page and remember it in a cookie that no script can read."""
-        answer = Response(status_code=204)
-        token = service.config.token
-        if token is None:
-            return answer
-        if not same(given.token, token):
-            raise RequestError(401, "this is not the token that the server was started with")
-        answer.set_cookie(
-            COOKIE,
-            session_of(token),
-            max_age=YEAR,
-            httponly=True,
-            samesite="strict",
-            secure=request.url.scheme == "https",
-        )
-        return answer
-
     @made.post("/logout", tags=["token"], status_code=204, response_class=Response)
     async def logout() -> Response:
         """Forget the cookie."""
         answer = Response(status_code=204)
         answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
         return answer
-
-    @made.get("/health", tags=["operation"])
-    async def health() -> Health:
-        """Tell that the service answers."""
-        return Health(status="ok")
 
     @made.get("/metrics", tags=["operation"], response_class=Response, responses=TEXT)
     async def metrics() -> Response:

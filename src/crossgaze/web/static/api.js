@@ -37,7 +37,8 @@ async function body(response) {
 
 export const get = async (path, signal) => body(await request(path, { signal }));
 
-export const post = async (path, value) => body(await request(path, {
+export const post = async (path, value, signal) => body(await request(path, {
+  signal,
   method: "POST",
   headers: { "Content-Type": "application/json" },
   body: JSON.stringify(value),
@@ -72,15 +73,19 @@ export async function* search(params, { picture, signal } = {}) {
   if (last?.stage !== "ranked") throw new Trouble(BROKEN);
 }
 
-/** Follow how far the adding of a folder is; returns what ends it. */
-export function follow(onJob, onSilence) {
+/** Follow how far the adding of a folder is; returns what ends it. A browser asks again by itself
+ *  where nobody answers, but not where it was refused. */
+export function follow(onJob, onSilence, onRefused) {
   const source = new EventSource("/index/events");
   source.onmessage = (event) => {
     const job = JSON.parse(event.data);
     if (job.state !== "running") source.close();
     onJob(job);
   };
-  source.onerror = () => onSilence(new Trouble(SILENT));
+  source.onerror = () => {
+    if (source.readyState === EventSource.CLOSED) onRefused();
+    else onSilence(new Trouble(SILENT));
+  };
   return () => source.close();
 }
 

@@ -1,6 +1,6 @@
 // The page: what is searched for stands in the address, so that back, forward and reload work.
 
-import { $, count, make } from "./dom.js";
+import { $, count, make, plain } from "./dom.js";
 import { get, search } from "./api.js";
 import { Grid } from "./grid.js";
 import { Library, login } from "./library.js";
@@ -12,9 +12,10 @@ const FILTERS = ["path", "since", "until", "larger", "smaller", "tag"];
 const QUERIES = ["q", "like", "picture"];
 
 let address = new URLSearchParams(location.search);
-let picture = null; // the file that was searched by, as long as the page lives
+const pictures = new Map(); // handle -> file that was searched by, as long as the page lives
 let next = null; // where the next page begins
 let running = null; // aborts the search under way
+let sending = null; // the picture that has no answer yet
 
 const link = (params) => `/${params.size ? `?${params}` : ""}`;
 const query = () => new URLSearchParams([...address].filter(([name]) => name !== "photo"));
@@ -32,7 +33,7 @@ const grid = new Grid($("results"), {
 const library = new Library({
   onChange: async () => {
     await refreshState();
-    if (!kind()) run();
+    if (!kind() && !sending) await run({ again: true });
   },
   onTrouble: (error, retry) => trouble(error, retry),
   onRecovered: () => { $("problem").hidden = true; },
@@ -62,54 +63,101 @@ function go(changes, { replace = false, search: fresh = false } = {}) {
     for (const one of [value].flat()) if (one !== null && one !== "") address.append(name, one);
   }
   history[replace ? "replaceState" : "pushState"]({}, "", link(address));
-  if (fresh) run();
+  if (fresh) {
+    fillForms();
+    run();
+  }
   showPhoto();
 }
 
 addEventListener("popstate", () => {
   const before = String(query());
   address = new URLSearchParams(location.search);
-  if (String(query()) !== before) run();
+  if (String(query()) !== before) {
+    fillForms();
+    run();
+  }
   showPhoto();
 });
 
 function showPhoto() {
   const id = Number(address.get("photo"));
   if (!id) return view.close();
-  const here = grid.photos.findIndex((photo) => photo.id === id);
   return view.open(id, {
     sentence: address.get("q") ?? "",
-    card: grid.photos[here],
-    neighbours: [here > 0, here >= 0 && here < grid.photos.length - 1],
+    card: grid.photos.find((photo) => photo.id === id),
+    neighbours: neighbours(id),
     asks: Boolean(library.state?.answerer),
   });
 }
 
+/** Whether there is a photograph before this one, and one behind it. */
+function neighbours(id) {
+  const here = grid.photos.findIndex((photo) => photo.id === id);
+  return [here > 0, here >= 0 && here < grid.photos.length - 1];
+}
+
+function showGrid(photos, offset, stage) {
+  grid.show(photos, offset, stage);
+  view.setNeighbours(neighbours(view.id)); // of the photograph that is open, if one is
+}
+
 // Searching --------------------------------------------------------------------------------------
 
-async function run(file = null) {
+/** Search for what the address says. What is there stays until there is an answer where a picture
+ *  is sent, which may be refused, and where the same photographs are only read again. */
+async function run({ file = null, again = false } = {}) {
   running?.abort();
-  const mine = running = new AbortController();
+  const mine = running = new AbortController(), before = { next, words: $("status").textContent };
+  let stays = Boolean(file) || again;
   next = null;
-  if (!file && kind() !== "picture") picture = null;
-  $("problem").hidden = $("empty").hidden = $("asked-sentences").hidden = true;
-  fillForms();
-  scrollTo({ top: 0 });
-  say(kind() || file ? "Searching …" : "");
+  sending = file;
+  $("problem").hidden = true;
+  if (!stays) turnOver();
+  if (!again) say(kind() || file ? "Searching …" : "");
   try {
-    if (!kind() && !file) await browse(0, mine.signal);
+    if (!kind() && !file) await browse(0, mine.signal, again ? grid.photos.length : 0);
     else {
       const params = limited(file ? filters() : query());
-      const lines = search(params, { picture: file, signal: mine.signal });
-      for await (const answer of lines) show(answer);
+      for await (const answer of search(params, { picture: file, signal: mine.signal })) {
+        if (file && stays) arrive(file, answer.picture);
+        stays = false;
+        show(answer);
+      }
     }
     watchEnd();
   } catch (error) {
     if (error.name === "AbortError") return;
-    say("");
-    if (!grid.photos.length || error.status) grid.clear();
-    trouble(error, () => run(file));
+    if (stays) {
+      sending = null;
+      next = before.next;
+      say(before.words);
+      watchEnd();
+    } else {
+      say("");
+      if (!grid.photos.length || error.status) grid.clear();
+    }
+    trouble(error, () => run(stays ? { file, again } : {}));
   }
+}
+
+/** Leave what was found before. */
+function turnOver() {
+  $("empty").hidden = $("asked-sentences").hidden = true;
+  scrollTo({ top: 0 });
+}
+
+/** A picture has an answer: from now on the address is its search. */
+function arrive(file, handle) {
+  const typing = $("q").value !== (address.get("q") ?? "");
+  pictures.set(handle, file);
+  sending = null;
+  for (const name of QUERIES) address.delete(name);
+  address.set("picture", handle);
+  history.pushState({}, "", link(address));
+  if (!typing) $("q").value = "";
+  showPicture();
+  turnOver();
 }
 
 function limited(params, offset = 0) {
@@ -119,13 +167,7 @@ function limited(params, offset = 0) {
 }
 
 function show(answer) {
-  grid.show(answer.hits, answer.offset, answer.stage);
-  if (answer.picture && address.get("picture") !== answer.picture) {
-    for (const name of QUERIES) address.delete(name);
-    address.set("picture", answer.picture);
-    history.replaceState({}, "", link(address));
-    grid.show(answer.hits, answer.offset, answer.stage);
-  }
+  showGrid(answer.hits, answer.offset, answer.stage);
   if (answer.stage !== "ranked") return;
   next = answer.next_offset;
   if (answer.offset) return;
@@ -138,12 +180,19 @@ function show(answer) {
   if (!answer.hits.length) empty(answer.total);
 }
 
-async function browse(offset, signal) {
-  const page = await get(`/images?${limited(filters(), offset)}`, signal);
-  if (!offset) grid.clear();
-  grid.show(page.photographs, offset);
+/** Show photographs from a place on, at least so many. */
+async function browse(offset, signal, least = 0) {
+  let page = await get(`/images?${limited(filters(), offset)}`, signal);
+  const photographs = [...page.photographs];
+  while (photographs.length < least && page.next_offset !== null) {
+    page = await get(`/images?${limited(filters(), page.next_offset)}`, signal);
+    photographs.push(...page.photographs);
+  }
+  if (!offset && !least) grid.clear();
+  showGrid(photographs, offset);
   next = page.next_offset;
   if (offset) return;
+  $("empty").hidden = true;
   const some = page.found < page.total ? ` of ${page.total.toLocaleString("en")}` : "";
   say(page.total ? `${count(page.found, "photograph")}${some} · newest first` : "");
   if (!page.found) empty(page.total);
@@ -234,7 +283,6 @@ function empty(total) {
 // The forms --------------------------------------------------------------------------------------
 
 const ask = (sentence) => {
-  picture = null;
   go({ q: sentence, like: null, picture: null, photo: null }, { search: true });
 };
 
@@ -256,22 +304,27 @@ function byPicture(file) {
     trouble(new Error(`This picture is too large: at most ${(most / 1e6).toFixed(0)} MB can be sent.`));
     return;
   }
-  picture = file;
-  for (const name of [...QUERIES, "photo"]) address.delete(name);
-  history.pushState({}, "", link(address));
-  view.close();
-  run(file);
+  if (address.has("photo")) go({ photo: null }); // what goes wrong is said behind it
+  run({ file });
 }
 
+/** Show the picture that is searched by; of one sent before a reload, that there is one. */
+function showPicture() {
+  const shown = $("picture-shown"), like = address.get("like"), handle = address.get("picture");
+  const file = pictures.get(handle);
+  if (shown.src.startsWith("blob:")) URL.revokeObjectURL(shown.src);
+  $("picture").hidden = !(like || handle);
+  if (like) shown.src = `/images/${encodeURIComponent(like)}/thumbnail`;
+  else if (file) shown.src = URL.createObjectURL(file);
+  else if (handle) shown.src = "/static/picture.svg";
+  else shown.removeAttribute("src");
+  $("q").placeholder = like || handle ? "Photographs like this one" : "Describe a photograph";
+}
+
+/** Let the forms say what the address does. Only where somebody goes: others may be typing. */
 function fillForms() {
   $("q").value = address.get("q") ?? "";
-  const shown = $("picture-shown"), like = address.get("like");
-  if (shown.src.startsWith("blob:")) URL.revokeObjectURL(shown.src);
-  $("picture").hidden = !(picture || like);
-  if (like) shown.src = `/images/${encodeURIComponent(like)}/thumbnail`;
-  else if (picture) shown.src = URL.createObjectURL(picture);
-  else shown.removeAttribute("src");
-  $("q").placeholder = picture || like ? "Photographs like this one" : "Describe a photograph";
+  showPicture();
   const form = $("filters"), active = filters();
   for (const input of form.querySelectorAll("label > input:not([type=checkbox])")) {
     input.value = active.get(input.name) ?? "";
@@ -313,14 +366,15 @@ addEventListener("drop", (event) => {
   if (!holdsFile(event)) return;
   event.preventDefault();
   $("drop").hidden = true;
-  byPicture(event.dataTransfer.files[0]);
+  const [file] = event.dataTransfer.files; // none, where it is a folder or a picture of a page
+  if (file) byPicture(file);
 });
 addEventListener("paste", (event) => {
   const file = [...(event.clipboardData?.files ?? [])].find((one) => one.type.startsWith("image/"));
   if (file) byPicture(file);
 });
 addEventListener("keydown", (event) => {
-  if (event.key !== "/" || event.target.closest("input, dialog[open]")) return;
+  if (event.key !== "/" || !plain(event) || event.target.closest("input, dialog[open]")) return;
   event.preventDefault();
   $("q").focus();
   $("q").select();
@@ -329,10 +383,16 @@ addEventListener("keydown", (event) => {
 // The beginning ----------------------------------------------------------------------------------
 
 async function refreshState() {
+  const first = !library.state;
   const { tags } = await library.load();
-  $("tags").hidden = !tags.length;
-  $("tags").replaceChildren(make("legend", {}, "Tags"), ...tags.map((tag) => make("label", {},
-    make("input", { type: "checkbox", name: "tag", value: tag }), tag)));
+  const active = filters().getAll("tag");
+  const chosen = first ? active
+    : [...$("tags").querySelectorAll(":checked")].map((box) => box.value);
+  const all = [...new Set([...tags, ...active])]; // a filter that is on can always be taken off
+  $("tags").hidden = !all.length;
+  $("tags").replaceChildren(make("legend", {}, "Tags"), ...all.map((tag) => make("label", {},
+    make("input", { type: "checkbox", name: "tag", value: tag, checked: chosen.includes(tag) }),
+    tag)));
 }
 
 async function start() {
@@ -342,7 +402,9 @@ async function start() {
     trouble(error, start);
     return;
   }
+  showPicture(); // its thumbnail may have wanted the token
   await run();
   if (address.has("photo")) showPhoto();
 }
+fillForms();
 start();

@@ -19,6 +19,9 @@ export function tint(element, share) {
   element.classList.toggle("strong", share > 0.45);
 }
 
+/** Whether a key is pressed by itself: with Alt and the like it is the browser's. */
+export const plain = (event) => !(event.altKey || event.ctrlKey || event.metaKey);
+
 /** One Tab stop for a row of buttons; arrows move inside it. */
 export function roving(row) {
   const buttons = () => [...row.querySelectorAll("button")];
@@ -26,6 +29,7 @@ export function roving(row) {
     for (const one of buttons()) one.tabIndex = one === chosen ? 0 : -1;
   };
   row.addEventListener("keydown", (event) => {
+    if (!plain(event)) return;
     const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
     const all = buttons(), here = all.indexOf(document.activeElement);
     const to = event.key === "Home" ? 0 : event.key === "End" ? all.length - 1 : here + step;

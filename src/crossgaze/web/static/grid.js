@@ -1,7 +1,7 @@
 // The grid of photographs. Sizes are known before pictures come, so nothing ever jumps; when the
 // order changes, tiles slide to their new places.
 
-import { make, still } from "./dom.js";
+import { make, plain, still } from "./dom.js";
 import { thumbnail } from "./api.js";
 
 const NARROWEST = 0.5, WIDEST = 3, SLIDE = 280;
@@ -34,7 +34,7 @@ export class Grid {
     const places = this.#places();
     const before = this.photos.slice(0, first);
     const known = new Set(before.map((photo) => photo.id));
-    this.photos = [...before, ...photos.filter((photo) => !known.has(photo.id))];
+    this.photos = [...before, ...photos.filter(({ id }) => !known.has(id) && known.add(id))];
     const kept = new Set(this.photos.map((photo) => photo.id));
     for (const [id, item] of this.tiles) {
       if (!kept.has(id)) {
@@ -112,7 +112,7 @@ export class Grid {
 
   #arrows(event) {
     const tile = event.target.closest(".tile");
-    if (!tile) return;
+    if (!tile || !plain(event)) return;
     const all = [...this.tiles.values()].length ? [...this.list.children] : [];
     const here = all.indexOf(tile.parentNode);
     let to = { ArrowRight: here + 1, ArrowLeft: here - 1, Home: 0, End: all.length - 1 }[event.key];

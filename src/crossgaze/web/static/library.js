@@ -3,6 +3,8 @@
 import { $, count, duration, make } from "./dom.js";
 import { follow, get, post } from "./api.js";
 
+const PAUSE = 2000; // milliseconds before a progress that was refused is asked for again
+
 export class Library {
   constructor({ onChange, onTrouble, onRecovered }) {
     this.onChange = onChange;
@@ -63,16 +65,40 @@ export class Library {
     this.stop = follow((job) => {
       if (silent) this.onRecovered();
       silent = false;
-      this.#job(job);
-      if (job.state === "running") return;
-      this.stop = null;
-      this.onChange();
-      if (job.state === "failed") this.onTrouble(new Error(job.words));
-      setTimeout(() => { $("job").hidden = !this.stop; }, 8000);
+      this.#told(job);
     }, (error) => {
       silent = true;
       this.onTrouble(error);
-    });
+    }, () => this.#again());
+  }
+
+  /** The progress was refused, and why a browser does not tell: the index says it in words. */
+  async #again() {
+    this.stop = null;
+    await new Promise((done) => { setTimeout(done, PAUSE); });
+    if (this.stop) return; // it is followed again meanwhile
+    try {
+      const { job } = await get("/index");
+      if (job.state === "running") this.#follow();
+      this.#told(job);
+    } catch (error) {
+      this.onTrouble(error, () => this.#again());
+    }
+  }
+
+  async #told(job) {
+    this.#job(job);
+    if (job.state === "running") return;
+    this.stop = null;
+    setTimeout(() => { $("job").hidden = !this.stop; }, 8000);
+    try {
+      await this.onChange();
+    } catch (error) {
+      this.onTrouble(error);
+    }
+    // Last, as showing what is new takes away what was said before.
+    const { state, folder, words } = job;
+    if (state === "failed") this.onTrouble(new Error(`Adding ${folder} failed: ${words}`));
   }
 
   #job({ state, folder, done, of, seconds_left: left, words }) {

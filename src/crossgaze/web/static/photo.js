@@ -1,6 +1,6 @@
 // A photograph, opened: words and regions, best sentences, questions.
 
-import { $, bytes, make, roving, tint } from "./dom.js";
+import { $, bytes, make, plain, roving, tint } from "./dom.js";
 import { get, post, thumbnail } from "./api.js";
 import { Stage, tone } from "./stage.js";
 import { paint } from "./veil.js";
@@ -17,6 +17,7 @@ export class PhotoView {
     this.onTrouble = onTrouble;
     this.words = [];
     this.pinned = null;
+    this.asked = {}; // kind -> aborts the request of this kind
     this.stage = new Stage({ onRegion: (region, how) => this.#region(region, how) });
     this.settleChips = roving($("chips"));
     this.settleRegions = roving($("region-list"));
@@ -26,7 +27,7 @@ export class PhotoView {
     this.dialog.addEventListener("close", onClose);
     this.dialog.addEventListener("keydown", (event) => {
       const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-      if (step && !event.target.closest("input")) onStep(step);
+      if (step && plain(event) && !event.target.closest("input")) onStep(step);
     });
     $("look").onsubmit = (event) => {
       event.preventDefault();
@@ -40,6 +41,8 @@ export class PhotoView {
 
   /** Open a photograph; neighbours says whether there is one before and one behind. */
   async open(id, { sentence, neighbours, card, asks }) {
+    this.#giveUp();
+    const signal = this.#instead("photo");
     this.id = id;
     this.pinned = null;
     this.words = [];
@@ -51,38 +54,61 @@ export class PhotoView {
     $("best").hidden = true;
     $("asking").hidden = !asks;
     $("look-words").value = sentence;
-    [$("photo-back").disabled, $("photo-next").disabled] = neighbours.map((there) => !there);
+    this.setNeighbours(neighbours);
+    $("photo-file").href = `/images/${id}/file`;
+    $("photo-like").href = this.linkLike(id);
     if (card) this.#show(card);
+    else this.#blank(id); // not the one before
     if (!this.dialog.open) this.dialog.showModal();
     try {
-      const photo = await get(`/images/${id}`);
-      if (this.id !== id) return;
+      const photo = await get(`/images/${id}`, signal);
       if (!card) this.#show(photo);
       this.#facts(photo);
-      if (sentence) await this.#look(sentence);
-      const sentences = await get(`/images/${id}/sentences`);
-      if (this.id === id) this.#sentences(sentences);
+      if (sentence && !this.asked.look) await this.#look(sentence); // unless somebody looks already
+      this.#sentences(await get(`/images/${id}/sentences`, signal));
     } catch (error) {
-      if (this.id === id) this.#wrong(error, $("look-said"));
+      this.#wrong(error, $("look-said"));
     }
   }
 
+  setNeighbours(neighbours) {
+    [$("photo-back").disabled, $("photo-next").disabled] = neighbours.map((there) => !there);
+  }
+
+  /** Return the signal of a request; the one of its kind before it is given up. */
+  #instead(kind) {
+    this.asked[kind]?.abort();
+    this.asked[kind] = new AbortController();
+    return this.asked[kind].signal;
+  }
+
+  #giveUp() {
+    for (const one of Object.values(this.asked)) one.abort();
+    this.asked = {};
+  }
+
   close() {
+    this.#giveUp();
     this.id = null;
     if (this.dialog.open) this.dialog.close();
   }
 
   #wrong(error, place) {
+    if (error.name === "AbortError") return;
     if (error.status === 401) this.onTrouble(error);
     else place.textContent = error.message;
   }
 
   #show(photo) {
     $("photo-name").textContent = photo.name;
-    $("photo-file").href = `/images/${photo.id}/file`;
-    $("photo-like").href = this.linkLike(photo.id);
     this.photo = photo;
     this.stage.show(photo);
+  }
+
+  #blank(id) {
+    $("photo-name").textContent = "";
+    this.photo = { id, version: "" };
+    this.stage.blank();
   }
 
   #facts(photo) {
@@ -91,7 +117,7 @@ export class PhotoView {
       day.toLocaleDateString("en-GB", { dateStyle: "long", timeZone: "UTC" }), ...photo.tags];
     $("photo-facts").textContent = facts.join(" · ");
     $("photo-path").textContent = photo.path;
-    this.#regions(photo.regions);
+    if (!this.words.length) this.#regions(photo.regions);
   }
 
   #regions(regions) {
@@ -115,9 +141,9 @@ export class PhotoView {
     if (!sentence) return;
     $("look-words").value = sentence;
     said.textContent = "Looking …";
+    const signal = this.#instead("look");
     try {
-      const found = await get(`/explain?${new URLSearchParams({ id, q: sentence })}`);
-      if (this.id !== id) return;
+      const found = await get(`/explain?${new URLSearchParams({ id, q: sentence })}`, signal);
       this.#regions(found.regions);
       this.words = found.words;
       this.pinned = null;
@@ -128,7 +154,7 @@ export class PhotoView {
       this.#chips();
       this.#rest();
     } catch (error) {
-      if (this.id === id) this.#wrong(error, said);
+      this.#wrong(error, said);
     }
   }
 
@@ -192,7 +218,9 @@ export class PhotoView {
   #word(n) {
     const { word, weights, strongest } = this.words[n];
     const boxes = this.stage.regions.map((region) => region.box);
-    this.stage.light(boxes, weights, [{ region: strongest, label: word }]);
+    const place = this.shown.indexOf(n); // a frame has its word's colour, where it has one
+    this.stage.light(boxes, weights,
+      [{ region: strongest, label: word, tone: place >= 0 ? tone(place) : "" }]);
     [...$("chips").children].forEach((chip, other) => tint(chip, other === n ? 1 : 0));
   }
 
@@ -238,9 +266,9 @@ export class PhotoView {
     }
     $("answers").replaceChildren();
     $("steps").replaceChildren();
+    const signal = this.#instead("ask");
     try {
-      const reply = await post("/ask", { id, question });
-      if (this.id !== id) return;
+      const reply = await post("/ask", { id, question }, signal);
       said.textContent = reply.unknown.length
         ? `Words that the model does not know: ${reply.unknown.join(", ")}.` : "";
       $("answers").replaceChildren(...reply.answers.map(({ answer, probability }) => {
@@ -251,7 +279,7 @@ export class PhotoView {
       }));
       $("steps").replaceChildren(...reply.steps.map((step, n) => this.#step(reply, step, n)));
     } catch (error) {
-      if (this.id === id) this.#wrong(error, said);
+      this.#wrong(error, said);
     }
   }
 

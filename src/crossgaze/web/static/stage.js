@@ -39,6 +39,15 @@ export class Stage {
     this.plain();
   }
 
+  /** No photograph, until one is known. */
+  blank() {
+    this.photo = null;
+    this.image.removeAttribute("src");
+    this.image.alt = "";
+    this.regions = [];
+    this.plain();
+  }
+
   /** Nothing lit. */
   plain() {
     this.veil.classList.remove("on");
