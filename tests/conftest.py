@@ -10,6 +10,8 @@ settings.load_profile("crossgaze")
 LONG = (
     *("web/test_browser.py", "cli/test_help.py", "search/test_durability.py", "test_guides.py"),
     *("reliability/test_no_room.py", "training/test_trainer.py", "reliability/test_killed.py"),
+    *("web/test_browser_scrolling.py", "web/test_browser_servers.py"),
+    "vision/test_extract_regions.py",
 )
 
 

@@ -6,7 +6,10 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
+
+import pytest
 
 from crossgaze.cli import main
 
@@ -31,24 +34,39 @@ def shown(text):
     return [re.sub(r" {2,}\(.*\)$", "", line) for line in lines if line.startswith("crossgaze ")]
 
 
+def examples(verb, capsys):
+    """Return what a verb's help itself shows."""
+    capsys.readouterr()
+    assert main([verb, "--help"]) == 0
+    return shown(capsys.readouterr().out)
+
+
 def run_here(line, capsys):
     """Run a line of a session, and return what it printed; what never ends is stopped as by Ctrl-C.
 
     A line that cannot be run here is none of a session: see `SERVER`.
     """
     words = shlex.split(line, comments=True)[1:]
-    if words[0] == "serve" or "--watch" in words:
-        return _until_stopped(words)
+    if words[0] == "serve":
+        return _until_stopped([*words, "--port", "0"])
+    watches = "--watch" in words
     capsys.readouterr()
-    code = main(words)
+    with pytest.MonkeyPatch.context() as patched:
+        if watches:  # Ctrl-C comes when it has looked and waits
+            patched.setattr(time, "sleep", _press_ctrl_c)
+        code = main(words)
     out, err = capsys.readouterr()
     assert code == 0, f"{line}\n{err}"
+    assert not watches or "stopped; the index is whole" in out, out
     return out
 
 
+def _press_ctrl_c(seconds):
+    raise KeyboardInterrupt
+
+
 def _until_stopped(words):
-    """Run a command in a process of its own, stop it when it says how, and return its output."""
-    words = [*words, "--port", "0"] if words[0] == "serve" else words
+    """Run a server in a process of its own, ask it, stop it as it says, and return its output."""
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     said = []
     with subprocess.Popen(
@@ -61,9 +79,8 @@ def _until_stopped(words):
                     break
             assert said, words
             assert "top with Ctrl-C" in said[-1], said
-            if found := re.search(r" at http://[^:]+:(\d+)/", said[-1]):
-                answer = urllib.request.urlopen(f"http://127.0.0.1:{found[1]}/health")
-                assert answer.status == 200
+            port = re.search(r" at http://[^:]+:(\d+)/", said[-1])[1]
+            assert urllib.request.urlopen(f"http://127.0.0.1:{port}/health").status == 200
             process.send_signal(signal.SIGINT)
             said += process.stdout.readlines()
             assert process.wait(600) == 0, words

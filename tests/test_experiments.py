@@ -12,7 +12,7 @@ from crossgaze.evaluation.bootstrap import BootstrapConfig
 from crossgaze.evaluation.phrase_sums import PhraseSums
 from crossgaze.evaluation.recall import Retrieval
 
-experiments = pytest.importorskip("experiments", reason="tools/ is not in a source archive")
+experiments = pytest.importorskip("experiments", reason="needs tools/")
 
 
 @pytest.fixture
@@ -131,3 +131,17 @@ def test_several_sets_are_learned_from_together(monkeypatch, tmp_path):
     experiments.train("both-scan", 0)
     assert "data.captions=[../shared/data/flickr8k, ../shared/data/coco]" in said[0]
     assert "data.regions=[regions/flickr8k, regions/coco]" in said[0]
+
+
+def test_a_seed_that_a_row_has_not_is_refused(trained, monkeypatch):
+    """Its result would be no row's, and test would be looked at for nothing."""
+    monkeypatch.setattr("sys.argv", ["experiments.py", "--seed", "1", "bfan"])
+    with pytest.raises(SystemExit, match=r"bfan has no seed 1, wanted of 0"):
+        experiments.main()
+
+
+def test_a_seed_alone_means_the_rows_that_have_it(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["experiments.py", "--seed", "2", "--list"])
+    experiments.main()
+    rows = [line.split(":")[0] for line in capsys.readouterr().out.splitlines()]
+    assert rows == ["scan-t-i-avg-2", "scan-ccr-ccs-2"]

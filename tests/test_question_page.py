@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-page = pytest.importorskip("question_page", reason="tools/ is not in a source archive")
+page = pytest.importorskip("question_page", reason="needs tools/")
 ROWS = page.ROWS
 ROOT = Path(__file__).parents[1]
 

@@ -9,9 +9,7 @@ import pytest
 
 from reliability_parts import keep
 
-reliability_page = pytest.importorskip(
-    "reliability_page", reason="tools/ is not in a source archive"
-)
+reliability_page = pytest.importorskip("reliability_page", reason="needs tools/")
 ROWS = reliability_page.ROWS
 ROOT = Path(__file__).parents[1]
 NAMED = sorted({test for row in ROWS for test in row.tests})
@@ -28,6 +26,26 @@ def test_every_named_test_exists(test):
     path, name = test.split("::")
     assert name.startswith("test_")
     assert name in names_in(path)
+
+
+@functools.cache
+def slow_in(path):
+    """Return the tests that only `make test-slow` and `make reliability` run."""
+    found = ast.walk(ast.parse((ROOT / path).read_text("utf-8")))
+    return {
+        node.name
+        for node in found
+        if isinstance(node, ast.FunctionDef)
+        and any(ast.unparse(one) == "pytest.mark.slow" for one in node.decorator_list)
+    }
+
+
+def test_a_row_that_counts_nothing_names_no_slow_test():
+    """Its last column says `make test`."""
+    assert "test_killed_many_times" in slow_in("tests/search/test_durability.py")
+    for row in ROWS:
+        slow = [test for test in row.tests if test.split("::")[1] in slow_in(test.split("::")[0])]
+        assert row.counts or not slow, row.what
 
 
 def test_the_page_is_what_the_tool_writes():

@@ -10,7 +10,7 @@ from evaluation_parts import model as with_vocabulary
 from model_parts import save_bert
 from training_parts import COLOURS, THINGS, write_world
 
-seen_words = pytest.importorskip("seen_words", reason="tools/ is not in a source archive")
+seen_words = pytest.importorskip("seen_words", reason="needs tools/")
 
 
 def test_the_words_of_the_training_captions_are_written_into_the_model(tmp_path):

@@ -1,6 +1,5 @@
 """What the papers claim, as differences between rows of the experiment, and whether it held."""
 
-import math
 from dataclasses import dataclass
 
 from crossgaze.evaluation.papers import ROWS as PAPER_ROWS
@@ -102,8 +101,8 @@ def claims_table(results):
             there[2] = "not measured"
         elif first and second:
             change = difference(first, second, claim.figure)
-            sigma = luck_of_training(results, claim.figure)
-            there[1:] = shown(change, digits), verdict(change, sigma, len(first), len(second))
+            luck = luck_of_training(results, claim.figure)
+            there[1:] = shown(change, digits), verdict(change, luck, len(first), len(second))
         rows.append((claim.text, what, name, *there, paper_says(claim)))
     return Table("", (*head, "here", "in the paper"), tuple(rows))
 
@@ -117,19 +116,19 @@ def compared(results, claim):
     return list(first.values()), list(second.values())
 
 
-def verdict(change, sigma, first, second):
+def verdict(change, luck, first, second):
     """Say whether a claim held.
 
     Args:
         change: the difference.
-        sigma: how much seeds differ (standard deviation), None where no row has several.
+        luck: how much seeds differ, None where no row has several.
         first: how many runs.
         second: how many runs they are compared with.
     """
     if change.low <= 0 <= change.high:
         return "open: the interval holds 0"
     says = "**held**" if change.low > 0 else "**did not hold**: the other way round"
-    if sigma is not None and abs(change.value) < 2 * sigma * math.sqrt(1 / first + 1 / second):
+    if luck is not None and abs(change.value) < luck.reach(first, second):
         return f"{says}, but seeds differ as much"
     return says
 

@@ -73,6 +73,12 @@ WIDE = Row(  # of the seeds and sizes that were tried on dev the best
     settings=("model.size=1024",),
     attention=False,
 )
+LONGER = Row(  # the best recipe
+    "BFAN, D = 1024, twice as long",
+    "bfan",
+    learned=BOTH,
+    settings=("model.size=1024", "epochs=8", "data.dev_images=500"),
+)
 
 
 def transfer(name, recipe, title):
@@ -111,11 +117,6 @@ ROWS = {
     "scan-both": Row("SCAN t-i AVG + i-t AVG", members=("scan-t-i-avg", "scan-i-t-avg")),
     "scan-all-negatives": Row("SCAN t-i AVG, all negatives", "scan-t-i-avg-all-negatives"),
     "bfan": Row("BFAN", "bfan"),
-    "bfan-longer": Row(
-        "BFAN, D = 1024, twice as long",
-        "bfan",
-        settings=("model.size=1024", "epochs=8", "data.dev_images=500"),
-    ),
     "bfan-vse": Row("BFAN + VSE++, mean and whole image", members=("bfan", "vse-whole")),
     "vsrn": Row("VSRN", "vsrn", attention=False),
     "vsrn-mean-pool": Row("VSRN, mean pooling", "vsrn-mean-pool", attention=False),
@@ -150,6 +151,8 @@ ROWS = {
         "BFAN + VSE++, mean and whole image", members=("both-bfan", "both-vse-whole"), learned=BOTH
     ),
     "both-bfan-on-coco": Row("BFAN", "bfan", learned=BOTH, tested="coco", run="both-bfan"),
+    "both-bfan-longer": LONGER,
+    "both-bfan-longer-on-coco": replace(LONGER, tested="coco", run="both-bfan-longer"),
     "both-vse-wide": WIDE,
     "both-vse-wide-on-coco": replace(WIDE, tested="coco", run="both-vse-wide"),
     "both-bfan-vse-wide": Row(
@@ -192,9 +195,15 @@ def main():
     unknown = [name for name in args.rows if name not in ROWS]
     if unknown:
         sys.exit(f"no such row: {', '.join(unknown)}; wanted of {', '.join(ROWS)}")
+    for name in args.rows:
+        if args.seed is not None and args.seed not in ROWS[name].seeds:
+            seeds = ", ".join(map(str, ROWS[name].seeds))
+            sys.exit(f"{name} has no seed {args.seed}, wanted of {seeds}")
     names = args.rows or list(ROWS)
     for name in names:
-        for seed in ROWS[name].seeds if args.seed is None else (args.seed,):
+        for seed in ROWS[name].seeds:
+            if args.seed not in (None, seed):
+                continue
             done = result_of(name, seed).is_file()
             if args.list:
                 print(f"{name}-{seed}: {ROWS[name].title}{' (done)' if done else ''}")

@@ -42,13 +42,14 @@ TAIL = """
 - **Python 3.11 or newer.** `make` says so where it finds only an older one; `make demo
   PYTHON=python3.12` names another.
 - **The page is for the same computer.** `crossgaze serve` listens on 127.0.0.1 alone; `--host` for
-  others wants a token, and the address that is printed has it.
+  others wants a token of your own (`CROSSGAZE_TOKEN`), which the page then asks for.
 - **There is always a best photograph.** A search for what is on none of them shows the least bad
   ones; scores only compare photographs of one search.
 - **Indexing takes its time.** A photograph takes about a seventh of a second on two cores, so
   10,000 take more than twenty minutes, once. It may be stopped and goes on.
-- **The models are small and learned from 8,616 photographs.** People, dogs, sport, streets, food
-  and rooms they know; names, places, counting and writing they do not.
+- **The models are small and learned from 8,616 photographs.** People, dogs, sport
+  and streets they know, food, rooms and wild animals less; names, places, counting and writing they
+  do not.
 - **Answers are of rooms.** r-DAN learned from DAQUAR, photographs of rooms with answers of a word
   or two, and is right about a quarter of the time there. Elsewhere it guesses.
 - **Skipped tests.** Without Debian's chromium the page's tests skip, without `../shared` those that
@@ -99,17 +100,19 @@ def run(command, folder):
         env=inherited | kept,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        text=True,
         check=False,
     )
     seconds = time.perf_counter() - began
-    return seconds, shorten(done.stdout.replace(str(folder), "crossgaze"), done.returncode)
+    # Not as text, which would make lines of what was written over.
+    text = done.stdout.decode("utf-8", "replace").replace(str(folder), "crossgaze")
+    return seconds, shorten(text, done.returncode)
 
 
 def shorten(text, code):
     """Return what stayed on the terminal, at most SHOWN lines of it."""
     text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text)
-    lines = [line.rsplit("\r", 1)[-1].rstrip() for line in text.splitlines()]
+    text = text.replace("\r\n", "\n").removesuffix("\n")
+    lines = [line.rsplit("\r", 1)[-1].rstrip() for line in text.split("\n")]
     lines = [line for line in lines if not line.startswith(MIRROR)]
     if len(lines) > SHOWN:
         left = len(lines) - SHOWN

@@ -42,8 +42,9 @@ What is trusted and what is not, and how to report a hole, says `SECURITY.md` in
 
 - **Power cuts.** Files are flushed (`fsync`) before anything counts on them, but nobody has pulled
   a plug: SIGKILL loses what a process had not written, a power cut what the system had not.
-- **Flipped bits in a database's vectors.** LanceDB's and Milvus' files are read by them; crossgaze
-  keeps checksums of regions, models and checkpoints, not of vectors.
+- **Flipped bits in a database's numbers and names.** LanceDB's and Milvus' files are read by them;
+  crossgaze keeps checksums of regions, models and checkpoints, not of vectors, paths, dates and
+  tags. Where LanceDB reads on, a search goes on with what it gives, and nobody notices.
 - **Network file systems.** The locks are `flock`'s, which some of them only pretend to have.
 - **Memory that runs out in mid-work.** Scoring, features held in memory and what a frozen BERT
   keeps are refused early with the number that would fit; elsewhere the line says which setting

@@ -14,7 +14,8 @@ class Row:
         happens: to what was there and what was being made.
         sees: the user.
         tests: path::name, each of which runs it.
-        counts: what is counted where it is repeated ("kills", "inputs"); nothing where it is not.
+        counts: what is counted where it is repeated ("kills", "inputs"); nothing where it is not,
+            and then every test of it runs with `make test`.
     """
 
     what: str
@@ -35,6 +36,7 @@ NO_ROOM = "tests/search/test_no_room.py::"
 STORE = "tests/data/regions/test_store.py::"
 TWICE = "tests/reliability/test_two_at_once.py::"
 REFUSALS = "tests/search/test_index_refusals.py::"
+DAMAGED = "tests/search/test_damaged_files.py::"
 SAVED = "tests/models/test_pretrained.py::"
 PHOTOS = "tests/vision/test_photos_refused.py::"
 PICKLE = "tests/data/text/test_vocabulary_pickle.py::"
@@ -161,10 +163,15 @@ DAYS = (
         ),
     ),
     Row(
-        "an index was cut off or damaged",
-        "its head, tables and regions are refused; regions that are missing are made again",
+        "an index was cut off, or bits of it flipped",
+        "a head, a table or regions that were cut off are refused; regions that are missing are "
+        "made again. A search reads no checksums: flipped bits of regions are found by `store "
+        "verify INDEX/regions-1`, those of the database where LanceDB cannot read on",
         ONE_LINE,
         (
+            f"{DAMAGED}test_files_that_were_cut_off_are_refused_by_name",
+            f"{DAMAGED}test_flipped_bits_of_regions_are_found_by_verify",
+            f"{DAMAGED}test_flipped_bits_of_the_database_are_refused_or_unnoticed",
             f"{REFUSALS}test_another_version_and_damage_are_refused_in_a_line",
             f"{REFUSALS}test_a_damaged_database_is_refused_in_a_line",
             f"{REFUSALS}test_regions_that_are_missing_are_said_and_made_again",
@@ -178,13 +185,15 @@ DAYS = (
             f"{TWICE}test_a_second_writer_is_refused_with_the_firsts_pid",
             f"{READERS}test_a_second_writer_is_refused_with_the_firsts_pid_and_readers_are_not",
             f"{READERS}test_searching_while_another_process_writes",
+            f"{READERS}test_the_lock_ends_with_its_process",
             f"{STORE}test_a_second_writer_is_refused_and_readers_are_not",
         ),
     ),
     Row(
         "two processes import a model to one place",
-        "at every moment a whole model is there, the one or the other",
-        "a model that loads",
+        "at every moment a whole model is there, the one or the other; who reads it across the "
+        "change of one for the other is refused, and never given parts of both",
+        "a model that loads, or one line that names the file",
         (f"{TWICE}test_two_imports_to_one_place_leave_one_whole_model",),
     ),
     Row(
@@ -197,6 +206,7 @@ DAYS = (
             f"{CLOCK}test_dates_may_be_of_any_time_and_jump_back",
             f"{CLOCK}test_a_clock_that_jumps_by_years_while_an_index_is_written",
         ),
+        "jumps",
     ),
     Row(
         "too little memory for scores, for features held in memory, or for what a frozen BERT gave",

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+from scipy.stats import t as student
 
 from crossgaze.config import build, load_recipe, to_dict
 from crossgaze.evaluation.bootstrap import BootstrapConfig
@@ -130,11 +131,35 @@ def shown(change, digits=1):
     return f"{change.value:+.{digits}f} ({interval})"
 
 
+@dataclass(frozen=True)
+class Luck:
+    """How much seeds differ, pooled over the rows that have several.
+
+    Args:
+        sigma: the standard deviation.
+        freedom: of how many seeds beyond the first of each row it is known.
+        rows: which rows they are.
+    """
+
+    sigma: float
+    freedom: int
+    rows: tuple[str, ...]
+
+    def reach(self, first, second):
+        """Return how far means of so many runs differ by seeds alone, 19 times of 20."""
+        likely = student.ppf(0.975, self.freedom)
+        return likely * self.sigma * math.sqrt(1 / first + 1 / second)
+
+
 def luck_of_training(results, figure):
-    """Return the standard deviation over seeds, pooled over the rows that have several, or None."""
-    groups = [list(runs.values()) for runs in results.values() if len(runs) > 1]
-    groups = [runs for runs in groups if all(run.drawn(figure) is not None for run in runs)]
+    """Return how much seeds differ, or None where no row has several."""
+    groups = {
+        name: list(runs.values())
+        for name, runs in results.items()
+        if len(runs) > 1 and all(run.drawn(figure) is not None for run in runs.values())
+    }
     if not groups:
         return None
-    squares = sum((len(runs) - 1) * spread(runs, figure) ** 2 for runs in groups)
-    return math.sqrt(squares / sum(len(runs) - 1 for runs in groups))
+    squares = sum((len(runs) - 1) * spread(runs, figure) ** 2 for runs in groups.values())
+    freedom = sum(len(runs) - 1 for runs in groups.values())
+    return Luck(math.sqrt(squares / freedom), freedom, tuple(groups))

@@ -5,7 +5,9 @@
 
 Makes an index of the demonstration's photographs, which lie in /tmp/photos meanwhile, starts
 `crossgaze serve` on it, and photographs the page with Debian's chromium: light, dark and on a
-phone, into docs/pictures. Sentence and question were chosen as those of tools/draw_explanations.py.
+phone, into docs/pictures. The sentence was chosen among some thirty as one whose first two
+photographs a person would choose as well, and most of whose words look where they should; the
+question among some hundred, of which few are answered rightly: what answers was trained on rooms.
 `--index` takes an index that is there already; then its photographs had better be free to show.
 """
 
@@ -18,6 +20,7 @@ import sys
 import tempfile
 import time
 import urllib.request
+from datetime import UTC, datetime
 from pathlib import Path
 
 from crossgaze.demo import build_gallery
@@ -29,7 +32,9 @@ PHOTOS = Path("/tmp/photos")  # the page shows where a photograph lies: a name t
 TWICE = "motorcycle-right.png"  # the same scene as motorcycle-left.png, a step to the side
 # What README and docs/serve.md show; --all takes the others, too.
 SHOWN = ("page-light-search", "page-dark-word", "page-light-ask", "page-phone-word")
-SENTENCE = "a smiling woman in an orange suit in front of a rocket"
+SENTENCE = "a smiling woman in an orange uniform in front of a flag"
+ASK_OF, QUESTION = "an old woman in a uniform and a hat", "what is the color of the clothes?"
+DAY = datetime(2024, 6, 1, 12, tzinfo=UTC).timestamp()  # of the files: not that of their copying
 SENTENCES = (
     "a smiling woman in an orange uniform",
     "a brown cat",
@@ -46,6 +51,8 @@ SENTENCES = (
 def make_index(folder, embedder, reranker):
     build_gallery(PHOTOS)
     (PHOTOS / TWICE).unlink()
+    for number, path in enumerate(sorted(PHOTOS.iterdir())):
+        os.utime(path, (DAY - number, DAY - number))  # newest first is by name, in every run
     (folder / "sentences.txt").write_text("\n".join(SENTENCES) + "\n")
     index = Index.create(folder / "index", embedder=embedder, reranker=reranker)
     with index:
@@ -135,16 +142,19 @@ def take(address, args):
             page.wait_for_timeout(400)
             shoot(page, f"{name}-word", args)
             if args.answerer != "none":
-                # A photograph of its own: what answers was trained on questions about rooms.
                 page.locator("#photo-close").click()
                 search(page, args.ask_of)
                 open_photo(page, 0)
                 page.locator("#question").fill(args.question)
                 page.keyboard.press("Enter")
                 page.wait_for_selector("#steps .step", timeout=120_000)
-                page.locator("#steps").scroll_into_view_if_needed()
+                # As high as the panel, so that nothing of it is cut off.
+                high = page.locator("#photo .panel").evaluate("one => one.scrollHeight")
+                if not phone:
+                    page.set_viewport_size({"width": width, "height": max(height, high)})
                 settled(page)
                 page.locator("#steps .step").last.click()
+                page.mouse.move(0, 0)
                 page.wait_for_timeout(400)
                 shoot(page, f"{name}-ask", args)
             context.close()
@@ -162,10 +172,8 @@ def main():
     parser.add_argument("--sentence", default=SENTENCE)
     parser.add_argument("--word", default="woman", help="the word that is pointed at")
     parser.add_argument("--place", type=int, default=0, help="which of the results is opened")
-    parser.add_argument(
-        "--ask-of", default="a red motorcycle in a garage", help="finds what to ask"
-    )
-    parser.add_argument("--question", default="what is left of the shelves?")
+    parser.add_argument("--ask-of", default=ASK_OF, help="finds what to ask about")
+    parser.add_argument("--question", default=QUESTION)
     parser.add_argument("--all", action="store_true", help="also what the pages do not show")
     parser.add_argument("--chromium", default=CHROMIUM)
     parser.add_argument("--out", default=OUT, type=Path)

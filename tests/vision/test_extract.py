@@ -226,6 +226,7 @@ def test_a_failing_disk_is_an_error_and_the_store_stays_whole(tmp_path, photos, 
     assert len(RegionStore(tmp_path / "s")) == before + 70
 
 
+@pytest.mark.slow
 def test_a_killed_extraction_goes_on_to_the_same_store(tmp_path):
     """SIGKILL once the first window is acknowledged; the second run ends as if nothing was."""
     folder = tmp_path / "p"

@@ -167,7 +167,7 @@ def test_what_ships_is_small_and_half_precision(detector):
 def test_the_card_prints_what_was_measured():
     results = Path(__file__).parents[3] / "results" / "coverage-flickr8k.json"
     if not results.is_file():
-        pytest.skip("results/ is not in a source archive")
+        pytest.skip("needs results/")
     found = json.loads(results.read_text("utf-8"))["rows"]["objects"]
     boxes, phrases = found["boxes"]["all"], found["phrases"]["all"]
     figures = (boxes["IoU 0.5"], phrases["IoU 0.5"], boxes["IoU 0.7"], phrases["IoU 0.7"])
