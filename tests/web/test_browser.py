@@ -223,16 +223,17 @@ def test_a_dropped_picture_is_searched_by(page, world):
     assert "picture=" in page.url
 
 
+DROP_TEXT = """() => { const data = new DataTransfer();
+    data.items.add(new File(['hello'], 'x.txt', { type: 'text/plain' }));
+    for (const kind of ['dragover', 'drop'])
+      window.dispatchEvent(new DragEvent(kind, { dataTransfer: data, cancelable: true })); }"""
+
+
 def test_a_dropped_file_that_is_no_picture_is_refused_in_words_and_what_was_found_stays(page):
     search(page)
     before = page.url, page.locator("#status").inner_text()
     names = page.locator("#results .name").all_inner_texts()
-    page.evaluate(
-        """() => { const data = new DataTransfer();
-        data.items.add(new File(['hello'], 'x.txt', { type: 'text/plain' }));
-        for (const kind of ['dragover', 'drop'])
-          window.dispatchEvent(new DragEvent(kind, { dataTransfer: data, cancelable: true })); }"""
-    )
+    page.evaluate(DROP_TEXT)
     expect(page.get_by_role("alert").first).to_contain_text("is not an image")
     expect(page.locator("#drop")).to_be_hidden()
     expect(page.get_by_role("button", name="Try again")).to_be_hidden()
@@ -245,6 +246,19 @@ def test_a_dropped_file_that_is_no_picture_is_refused_in_words_and_what_was_foun
         drop.dataTransfer = { types: ['Files'], files: [] };
         window.dispatchEvent(drop); }"""
     )  # at the end no complaint is allowed
+
+
+def test_a_refused_picture_that_interrupts_a_search_leaves_its_answer(page):
+    held = Held(page, re.compile(r"/search\?.*q="))
+    page.get_by_role("searchbox").fill(SENTENCE)
+    page.keyboard.press("Enter")
+    held.wait()
+    page.evaluate(DROP_TEXT)
+    expect(page.get_by_role("alert").first).to_contain_text("is not an image")
+    held.let_go()
+    expect(page.locator("#status")).to_contain_text("Best first")
+    expect(page.get_by_role("alert").first).to_be_visible()
+    page.complaints.clear()
 
 
 def test_filters_and_the_way_back_from_nothing(page):

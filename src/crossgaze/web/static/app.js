@@ -16,6 +16,7 @@ const pictures = new Map(); // handle -> file that was searched by, as long as t
 let next = null; // where the next page begins
 let running = null; // aborts the search under way
 let sending = null; // the picture that has no answer yet
+let settled = true; // whether what the page shows is the last search's answer
 
 const link = (params) => `/${params.size ? `?${params}` : ""}`;
 const query = () => new URLSearchParams([...address].filter(([name]) => name !== "photo"));
@@ -109,8 +110,10 @@ function showGrid(photos, offset, stage) {
 async function run({ file = null, again = false } = {}) {
   running?.abort();
   const mine = running = new AbortController(), before = { next, words: $("status").textContent };
+  const interrupted = !settled;
   let stays = Boolean(file) || again;
   next = null;
+  settled = false;
   sending = file;
   $("problem").hidden = true;
   if (!stays) turnOver();
@@ -125,10 +128,13 @@ async function run({ file = null, again = false } = {}) {
         show(answer);
       }
     }
+    settled = true;
     watchEnd();
   } catch (error) {
     if (error.name === "AbortError") return;
-    if (stays) {
+    settled = true;
+    if (stays && interrupted) run(); // what is there is no answer yet: ask for it again
+    else if (stays) {
       sending = null;
       next = before.next;
       say(before.words);
