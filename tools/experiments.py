@@ -163,14 +163,6 @@ ROWS = {
         settings=("constraints.ccs=1.0", "constraints.ccs_margin=0.4"),
         split="dev",
     ),
-    "trial-ccs-fresh": Row(
-        "SCAN + CCS, swaps drawn in each step",
-        "scan-ccs",
-        settings=("constraints.drawn=0",),
-        split="dev",
-    ),
-    "trial-bfan": Row("BFAN", "bfan", run="bfan", split="dev"),
-    "trial-bfan-ccr-ccs": Row("BFAN + CCR + CCS", "bfan-ccr-ccs", run="bfan-ccr-ccs", split="dev"),
     "trial-bfan-weak": Row(
         "BFAN + CCR + CCS, lambdas 0.05",
         "bfan-ccr-ccs",

@@ -52,7 +52,7 @@ CURVES = {
     "constraints": (
         "CCR and CCS",
         "scan-t-i-avg scan-ccr scan-ccs scan-ccr-ccs bfan bfan-ccr bfan-ccs bfan-ccr-ccs "
-        "trial-ccs-strong trial-ccs-fresh trial-bfan-weak",
+        "trial-ccs-strong trial-bfan-weak",
     ),
     "regions": ("SCAN t-i AVG on three kinds of regions", ""),
     "mmca": ("MMCA", "mmca-self mmca"),
