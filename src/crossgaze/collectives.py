@@ -7,17 +7,32 @@ process everything here gives back what it got.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
+_ALONE: ContextVar[bool] = ContextVar("alone", default=False)
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Let this process compute something without the others, who would have to join in."""
+    token = _ALONE.set(True)
+    try:
+        yield
+    finally:
+        _ALONE.reset(token)
+
 
 def ranks() -> int:
-    """Return how many processes train together; 1 where none were started together."""
-    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+    """Return how many processes train together; 1 where none were started together, or alone."""
+    together = dist.is_available() and dist.is_initialized() and not _ALONE.get()
+    return dist.get_world_size() if together else 1
 
 
 def rank() -> int:

@@ -43,7 +43,7 @@ def one_step(config, rows):
 
 
 def main(out, recipes):
-    """Write the losses and gradients of each recipe's first step, and train by the first one."""
+    """Write losses and gradients of each recipe's first step; train by the first and the last."""
     found = {}
     with process_group("cpu"):
         for recipe in recipes:
@@ -51,4 +51,7 @@ def main(out, recipes):
             found[recipe.stem] = one_step(config, np.arange(3, 14))  # 11: parts of 6 and 5
         config = build(TrainConfig, json.loads(recipes[0].read_text()))
         train(config, out / "run", device="cpu")
+        # Batch norms are measured again for dev, which the first process does alone.
+        config = build(TrainConfig, json.loads(recipes[-1].read_text()))
+        train(replace(config, average=0.5), out / "run-with-norms", device="cpu")
         torch.save(found, out / f"rank{rank()}.pt")

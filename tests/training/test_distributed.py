@@ -5,6 +5,7 @@ import socket
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 import killing
 import killing_work
@@ -107,6 +108,16 @@ def test_a_whole_run_goes_the_same_way(results):
             assert two["loss"] == pytest.approx(one["loss"], rel=1e-3)
     summary = json.loads((results / "2" / "run" / "summary.json").read_text())
     assert summary["ranks"] == 2
+
+
+def test_one_process_measures_batch_norms_while_the_others_wait(results):
+    logs = [read_log(results / str(ranks) / "run-with-norms" / "log.jsonl") for ranks in (1, 2)]
+    looks = [[line["dev"] for line in log if line["kind"] == "epoch"] for log in logs]
+    assert looks[0]
+    assert looks[0] == looks[1]
+    kept = [results / str(ranks) / "run-with-norms/best/model.safetensors" for ranks in (1, 2)]
+    one, two = map(load_file, kept)
+    torch.testing.assert_close(two["bn.running_mean"], one["bn.running_mean"], rtol=1e-3, atol=1e-4)
 
 
 def test_a_device_that_is_not_there_is_named():

@@ -109,6 +109,11 @@ class AugmentConfig:
             require_share(f"augment.{name}", getattr(self, name))
         _require_from_zero("augment.noise", self.noise)
 
+    @property
+    def changes_images(self) -> bool:
+        """Whether images in training are others than in use."""
+        return bool(self.regions or self.features or self.noise)
+
 
 @dataclass(frozen=True)
 class TrainConfig:

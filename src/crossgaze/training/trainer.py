@@ -17,7 +17,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -41,6 +41,7 @@ from crossgaze.training.prepare import Prepared, prepare
 from crossgaze.training.seeds import repeatable, seed_of
 from crossgaze.training.snapshots import CHECKPOINT, open_run, read_checkpoint, write_checkpoint
 from crossgaze.training.state import State
+from crossgaze.training.statistics import measured_statistics
 from crossgaze.training.summary import read_summary, write_summary
 from crossgaze.training.tasks import task_of
 from crossgaze.training.warm_start import WarmStart, collapsed
@@ -283,8 +284,7 @@ class Run:
         state = self.state
         figures: dict[str, float] = {}
         if is_first():
-            averaged = contextlib.nullcontext() if self.average is None else self.average.in_place()
-            with averaged:
+            with self._as_kept():
                 figures = self.task.look(self.step.model, self.data.dev)
                 if figures[self.task.figure] > state.best:
                     self._keep_best(figures)
@@ -299,6 +299,18 @@ class Run:
             seconds = round(time.perf_counter() - self._began, 1)
             line = {"kind": "epoch", "step": state.step, "epoch": state.epoch, "dev": shown}
             self.log.write(line | {"best": better, "seconds": seconds})
+
+    @contextlib.contextmanager
+    def _as_kept(self) -> Iterator[None]:
+        """Let the model be for the block what is looked at and kept."""
+        with contextlib.ExitStack() as held:
+            if self.average is not None:
+                held.enter_context(self.average.in_place())
+            # Where use is as training is, statistics stay what training gathered.
+            if self.average is not None or self.config.augment.changes_images:
+                regions = self.data.train.regions
+                held.enter_context(measured_statistics(self.step.model, regions))
+            yield
 
     def _keep_best(self, figures: dict[str, float]) -> None:
         model, figure = self.step.model, self.task.figure
