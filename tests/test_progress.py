@@ -84,7 +84,23 @@ def test_a_bar_of_something_that_is_not_counted_in_units(capfd, monkeypatch):
     assert "0:00:02 left" in last
 
 
-def test_silence_off_a_terminal(capfd, monkeypatch):
+def test_a_line_a_minute_off_a_terminal(capfd, monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(progress.time, "monotonic", clock)
+    with progress_bar("Working", "things") as step:
+        step(1000, 9000)
+        for _ in range(4):
+            clock.now += 20
+            step(1000 + int(clock.now - 100) * 2, 9000)
+        clock.now += 50
+        step(1400, 9000)
+    assert capfd.readouterr().err.splitlines() == [
+        "Working: 1,120 of 9,000, 2.0 things/s, 1:05:40 left",
+        "Working: 1,400 of 9,000, 3.1 things/s, 0:41:10 left",
+    ]
+
+
+def test_silence_off_a_terminal_about_what_is_soon_done(capfd, monkeypatch):
     with progress_bar("Working") as step:
         step(1, 2)
         step(2, 2)

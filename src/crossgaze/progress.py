@@ -1,4 +1,4 @@
-"""Progress on long work: a bar where a person watches, silence where output goes to a file."""
+"""Progress on long work: a bar where a person watches, a line a minute where output goes to a file."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+
+EVERY = 60.0  # seconds between lines off a terminal
 
 
 class Pace:
@@ -55,7 +57,8 @@ class Pace:
 def progress_bar(label: str, unit: str = "images") -> Iterator[Callable[[int, int], None]]:
     """Give a function `(done, total)` that moves a bar on stderr, with rate and time left.
 
-    Nothing is drawn when stderr is not a terminal.
+    Where stderr is not a terminal, a line is written there every minute, and none for what is
+    done sooner.
 
     Args:
         label: what is being done.
@@ -67,8 +70,11 @@ def progress_bar(label: str, unit: str = "images") -> Iterator[Callable[[int, in
             extract(photos, out, on_progress=step)
         ```
     """
-    if sys.stderr is None or not sys.stderr.isatty():
+    if sys.stderr is None:
         yield lambda done, total: None
+        return
+    if not sys.stderr.isatty():
+        yield _lines(label, unit)
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -88,13 +94,32 @@ def progress_bar(label: str, unit: str = "images") -> Iterator[Callable[[int, in
 
         def step(done: int, total: int) -> None:
             pace.step(done, total)
-            rate, left = pace.rate, pace.seconds_left
-            bar.update(
-                task,
-                completed=done,
-                total=total,
-                rate="" if rate is None or not unit else f"{rate:,.1f} {unit}/s",
-                left="" if left is None else f"{timedelta(seconds=round(left))} left",
-            )
+            rate, left = _told(pace, unit)
+            bar.update(task, completed=done, total=total, rate=rate, left=left)
 
         yield step
+
+
+def _told(pace: Pace, unit: str) -> tuple[str, str]:
+    """Return rate and time left for people, "" as long as there is none."""
+    rate, left = pace.rate, pace.seconds_left
+    return (
+        "" if rate is None or not unit else f"{rate:,.1f} {unit}/s",
+        "" if left is None else f"{timedelta(seconds=round(left))} left",
+    )
+
+
+def _lines(label: str, unit: str) -> Callable[[int, int], None]:
+    """Return a function `(done, total)` that writes a line to stderr now and then."""
+    clock = time.monotonic
+    pace, said = Pace(clock), clock()
+
+    def step(done: int, total: int) -> None:
+        nonlocal said
+        pace.step(done, total)
+        if clock() - said >= EVERY:
+            said = clock()
+            told = (f"{label}: {done:,} of {total:,}", *_told(pace, unit))
+            print(", ".join(part for part in told if part), file=sys.stderr, flush=True)
+
+    return step
