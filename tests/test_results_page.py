@@ -117,7 +117,7 @@ def test_without_results_every_row_and_claim_is_listed_as_not_run(root):
     page = make(root)
     make(root, "--check")
     for name, row in ROWS.items():
-        dev = "Regions" if name.startswith("regions-") else "Attention"
+        dev = "Regions" if name.startswith("regions-") else "Looked for the mistake"
         where = dev if row.split == "dev" else "Retrieval"
         if row.learned == ("flickr8k",) == (row.tested,):
             assert "not run yet" in cells(page, where, row.title)[0], name

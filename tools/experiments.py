@@ -155,6 +155,16 @@ ROWS = {
         members=("both-bfan", "both-vse-wide"),
         learned=BOTH,
     ),
+    "trial-vsrn": Row(
+        "VSRN without L_G", "vsrn-no-captions", run="vsrn-no-captions", attention=False, split="dev"
+    ),
+    "trial-vsrn-mean": Row(
+        "VSRN without L_G, mean pooling",
+        "vsrn-no-captions",
+        settings=("model.layers=0", "model.reasoning=mean"),
+        attention=False,
+        split="dev",
+    ),
     "trial-scan": Row("SCAN t-i AVG", SCAN, (1,), run="scan-t-i-avg", split="dev"),
     "trial-ccs": Row("SCAN + CCS", "scan-ccs", run="scan-ccs", split="dev"),
     "trial-ccs-strong": Row(

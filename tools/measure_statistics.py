@@ -12,14 +12,42 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import torch
 
 import crossgaze
 from crossgaze.data.regions.store import RegionStore
+from crossgaze.evaluation.recall import ranks_of, rounded
+from crossgaze.evaluation.scores import MeanScores
 from crossgaze.evaluation.sources import read_split
-from measure_fewer_regions import figures
+from crossgaze.scoring.every_pair import score_into
 
 ROOT = Path(__file__).parents[1]
+BATCH = 125  # images or captions encoded together
+
+
+@torch.inference_mode()
+def figures(model, store, rows, captions, image_of):
+    """Return the recalls of a model.
+
+    Args:
+        model: any that matches.
+        store: of regions.
+        rows: of the images in it.
+        captions: sentences.
+        image_of: the image of each.
+    """
+    images = (
+        model.encode_images(store.features[part], store.counts[part])
+        for part in np.split(rows, range(BATCH, len(rows), BATCH))
+    )
+    texts = (
+        model.encode_texts(captions[start : start + BATCH])
+        for start in range(0, len(captions), BATCH)
+    )
+    scores = np.zeros((len(rows), len(captions)), np.float32)
+    score_into(model, images, texts, [MeanScores(scores, 1)])
+    return rounded(ranks_of(scores, np.asarray(image_of)).figures())
 
 
 def gathered(run):
@@ -46,11 +74,11 @@ def main():
             sys.exit(f"{run}: its best epoch was {summary['best_epoch']}, not the last")
         model = crossgaze.load(run / "best")
         asked = (model, store, rows, dev.captions, dev.image_of)
-        by = {"measured on whole images": figures(*asked, shares=(0.0,))["0.0"]}
+        by = {"measured on whole images": figures(*asked)}
         left = model.load_state_dict(gathered(run), strict=False)
         if left.unexpected_keys:
             sys.exit(f"{run}: its checkpoint is of another model, which has {left.unexpected_keys}")
-        by["gathered in training"] = figures(*asked, shares=(0.0,))["0.0"]
+        by["gathered in training"] = figures(*asked)
         found[run.name] = {"command": summary["command"], "statistics": by}
         for name, recalls in by.items():
             print(run, f"{name}:", recalls, flush=True)
