@@ -3,7 +3,10 @@
 import signal
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
 
 import killing
 import killing_work
@@ -31,14 +34,35 @@ def start(world, *words, before=()):
     )
 
 
-def answers(index):
-    """Everything there is, by path, with its score by regions as they are kept, 16 bits each.
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What an index keeps of a photograph: equal if it is but for the last bits of the vector.
 
-    Vectors are not compared: their last bits differ with what they were made beside.
+    Those differ with what the vector was made beside.
+
+    Args:
+        score: by the regions as they are kept, 16 bits each.
+        vector: (D,) as the database has it.
     """
+
+    score: float
+    vector: np.ndarray
+
+    def __eq__(self, other):
+        return self.score == other.score and np.allclose(self.vector, other.vector, atol=1e-5)
+
+    __hash__ = None
+
+
+def answers(index):
+    """Everything there is, by path."""
     found = index.search(QUERY, k=1000, exhaustive=True, rank_by="reranker")
     assert len({hit.path for hit in found.hits}) == len(found.hits)
-    return {hit.path: round(hit.score, 5) for hit in found.hits}
+    rows = index.tables.photos.vectors([hit.uid for hit in found.hits])
+    return {
+        hit.path: Answer(round(hit.score, 5), row)
+        for hit, row in zip(found.hits, rows, strict=True)
+    }
 
 
 def begin(world, *words, program=CHILD):

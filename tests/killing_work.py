@@ -118,3 +118,24 @@ def serve(told, world):
         bound.listen(16)  # whoever asks before the service is ready waits
         told.send(address_of(bound, "127.0.0.1"))
         run(create_app(index, ServeConfig(folders=(world / "photos",))), bound)
+
+
+def serve_command(told, world, out, errors):
+    """Be `crossgaze serve` with what it prints in files; after 64 photographs, adding is slow."""
+    from crossgaze.cli import main
+    from crossgaze.search import adding
+
+    class Slower(search_parts.CellSource):
+        def __call__(self, photos, names, go_on):
+            for name in names:
+                go_on()
+                time.sleep(0 if name < "064" else 1)
+            return super().__call__(photos, names, go_on)
+
+    for path, stream in ((out, 1), (errors, 2)):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), stream)
+    sys.stdout.reconfigure(line_buffering=True)
+    adding.COMMIT, adding.GROUP = 1, 64
+    words = ["serve", world / "index", "--add", world / "photos", "--answerer", "none", "--port", 0]
+    with patch("crossgaze.search.index.open_source", lambda config: Slower()):
+        sys.exit(main(list(map(str, words))))

@@ -9,6 +9,7 @@ from PIL import Image
 
 from crossgaze.data.text.vocabulary import Vocabulary
 from crossgaze.models.scan import Scan, ScanConfig
+from crossgaze.models.summax import SumMax, SumMaxConfig
 from crossgaze.models.text import TextConfig
 from crossgaze.models.vse import Vse, VseConfig
 from crossgaze.search.index import Index
@@ -59,6 +60,14 @@ def reranker(seed=1, size=5):
     torch.manual_seed(seed)
     text = TextConfig(word_size=4)
     return Scan(ScanConfig(region_width=WIDTH, size=size, text=text), WORDS).eval()
+
+
+def taker(seed=0, size=5):
+    """Return a re-ranker whose regions take one word each: most words have no region."""
+    torch.manual_seed(seed)
+    text = TextConfig(word_size=4)
+    config = SumMaxConfig(region_width=WIDTH, size=size, text=text, direction="i-t")
+    return SumMax(config, WORDS).eval()
 
 
 def save_models(folder):

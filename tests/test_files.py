@@ -1,5 +1,6 @@
 """Writing files whole."""
 
+import errno
 import json
 import os
 import subprocess
@@ -12,7 +13,9 @@ from crossgaze.errors import InputError
 from crossgaze.files import (
     bytes_in,
     exchange,
+    naming,
     only_writer,
+    sync_folder,
     sync_tree,
     write_atomically,
     write_json,
@@ -30,6 +33,41 @@ def test_the_old_content_stays_until_the_new_is_whole(tmp_path, monkeypatch):
     monkeypatch.undo()
     write_atomically(path, b"new")
     assert path.read_bytes() == b"new"
+
+
+def fail(number):
+    """Return a call of the system that fails as those do which know a file by a number."""
+
+    def call(*args):
+        raise OSError(number, os.strerror(number))
+
+    return call
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
+def test_what_the_system_says_names_the_file(tmp_path, monkeypatch, number):
+    monkeypatch.setattr(os, "fsync", fail(number))
+    with pytest.raises(OSError, match=os.strerror(number)) as caught:
+        write_atomically(tmp_path / "a.html", "text")
+    assert caught.value.filename == str(tmp_path / "a.html")
+    with pytest.raises(OSError, match=os.strerror(number)) as caught:
+        sync_folder(tmp_path)
+    assert caught.value.filename == str(tmp_path)
+
+
+def test_a_file_that_the_system_named_keeps_its_name(tmp_path):
+    with pytest.raises(FileNotFoundError) as caught, naming(tmp_path / "other"):
+        (tmp_path / "a").open()
+    assert caught.value.filename == str(tmp_path / "a")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has a disk that is always full")
+def test_a_full_disk_is_named_by_what_is_written_to_it(tmp_path):
+    """Also where bytes wait in a buffer until the file is closed."""
+    (tmp_path / f".a.html.{os.getpid()}.partial").symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left") as caught:
+        write_atomically(tmp_path / "a.html", "text")
+    assert caught.value.filename == str(tmp_path / "a.html")
 
 
 def test_a_value_that_json_cannot_hold_writes_nothing(tmp_path):

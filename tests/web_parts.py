@@ -42,12 +42,10 @@ def client_of(index, asker=None, host="127.0.0.1", **settings):
 @contextmanager
 def running(app):
     """Serve an app on loopback in a thread of this process; give its address."""
-    import uvicorn
-
-    from crossgaze.web.server import address_of, bind, configured
+    from crossgaze.web.server import Server, address_of, bind
 
     with bind("127.0.0.1", 0) as bound:
-        server = uvicorn.Server(configured(app))
+        server = Server(app)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
         thread.start()
         while not server.started:

@@ -210,6 +210,38 @@ def searching():
     return rows
 
 
+def growing():
+    """Return stage one by the number of vectors, a table and a picture; nothing if not measured."""
+    measured = read("search").get("parts", {}).get("growth", ())
+    if not measured:
+        return []
+    asked = [name for name in measured[-1]["milliseconds"] if name != "exact"]
+    rows = [
+        (
+            f"{row['vectors']:,}",
+            f"{row['milliseconds']['exact']['p50']:.1f} ms",
+            *(f"{row['milliseconds'][name]['p50']:.1f} ms" for name in asked),
+            *(f"{row['recall'][name]:.3f}" for name in asked),
+            f"{row['seconds to add']:,.1f} s",
+            f"{row['seconds to build its index']:,.1f} s",
+            f"{row['bytes on disk'] / 1e9:.2f} GB",
+        )
+        for row in measured
+    ]
+    head = (
+        *("vectors", "p50, all of them in memory"),
+        *(f"p50, {name} best" for name in asked),
+        *(f"recall, {name} best" for name in asked),
+        *("to add", "to build its index", "on disk"),
+    )
+    return [
+        "Stage one alone, by the number of vectors: every one looked at in memory, and LanceDB's "
+        "index, with what of the nearest it finds.",
+        table(rows, head),
+        "![Latency against the number of photographs](pictures/bench-search.svg)",
+    ]
+
+
 def serving():
     """Return the rows of the service under load."""
     found = read("serve")
@@ -323,6 +355,7 @@ def page():
             f"{says} {where(names)}" if "![" not in says else f"{where(names)} {says}",
         ]
         parts.append(table(shown, HEAD) if made else "**Not measured yet.**")
+        parts += growing() if rows is searching else []
     parts += [
         "## The best K without scoring everything",
         "What bounds save, one caption at a time over 4,000 images "

@@ -37,6 +37,7 @@ STORE = "tests/data/regions/test_store.py::"
 TWICE = "tests/reliability/test_two_at_once.py::"
 REFUSALS = "tests/search/test_index_refusals.py::"
 DAMAGED = "tests/search/test_damaged_files.py::"
+LOST = "tests/search/test_damage.py::"
 SAVED = "tests/models/test_pretrained.py::"
 PHOTOS = "tests/vision/test_photos_refused.py::"
 PICKLE = "tests/data/text/test_vocabulary_pickle.py::"
@@ -119,13 +120,17 @@ DAYS = (
         (f"{DURABLE}test_a_search_that_is_killed_harms_nothing",),
     ),
     Row(
-        "the disk is full (a small tmpfs): `extract`, `store import`, `import`, `train`, `index`",
+        "the disk is full (a small tmpfs): `extract`, `store import`, `import`, `train`, `index` "
+        "(also with `--sentences`, `--compact`, `--from`)",
         "what was acknowledged stays sound, an older model stays; with room, the same command ends",
-        "`No space left on device`, exit code 1",
+        "`No space left on device` and which file it was for, exit code 1",
         (
             f"{ROOM}test_a_full_disk_is_said_in_a_line_and_with_room_it_goes_on",
             f"{ROOM}test_a_disk_that_fills_up_under_a_model_leaves_the_old_one",
             f"{NO_ROOM}test_a_full_disk_is_said_and_the_old_index_is_intact",
+            f"{NO_ROOM}test_a_disk_that_fills_up_while_sentences_come",
+            f"{NO_ROOM}test_a_disk_that_fills_up_while_room_is_given_back",
+            f"{NO_ROOM}test_a_disk_that_is_too_small_for_a_copy",
             "tests/scoring/test_sinks.py::test_nothing_is_left_behind_when_the_disk_is_full",
         ),
     ),
@@ -164,16 +169,32 @@ DAYS = (
     ),
     Row(
         "an index was cut off, or bits of it flipped",
-        "a head, a table or regions that were cut off are refused; regions that are missing are "
-        "made again. A search reads no checksums: flipped bits of regions are found by `store "
+        "a head, a table or regions that were cut off are refused, and regions that are not "
+        "numbers. A search reads no checksums: flipped bits of regions are found by `store "
         "verify INDEX/regions-1`, those of the database where LanceDB cannot read on",
         ONE_LINE,
         (
             f"{DAMAGED}test_files_that_were_cut_off_are_refused_by_name",
+            f"{DAMAGED}test_regions_that_are_no_numbers_are_refused_and_never_ranked",
+            f"{DAMAGED}test_vectors_that_are_no_numbers_are_refused_and_never_ranked",
             f"{DAMAGED}test_flipped_bits_of_regions_are_found_by_verify",
             f"{DAMAGED}test_flipped_bits_of_the_database_are_refused_or_unnoticed",
             f"{REFUSALS}test_another_version_and_damage_are_refused_in_a_line",
             f"{REFUSALS}test_a_damaged_database_is_refused_in_a_line",
+        ),
+    ),
+    Row(
+        "an index lost its regions, their log, or all that its database held, and somebody writes "
+        "to it",
+        "refused before anything is changed; entries and tags stay, and regions that are missing "
+        "are made again when their folder is indexed",
+        "one line that names the file, and what to do",
+        (
+            f"{LOST}test_a_damaged_log_or_state_costs_no_entry",
+            f"{LOST}test_regions_that_were_moved_away_are_made_anew_with_entries_and_tags",
+            f"{LOST}test_photographs_without_regions_wait_until_their_folder_is_indexed",
+            f"{LOST}test_a_database_that_lost_everything_is_not_taken_for_an_empty_one",
+            f"{DAMAGED}test_a_milvus_lite_without_its_list_of_files_is_refused_unopened",
             f"{REFUSALS}test_regions_that_are_missing_are_said_and_made_again",
         ),
     ),

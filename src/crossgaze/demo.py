@@ -154,7 +154,7 @@ def run_demo(
         embedder: instead of the one that ships.
         reranker: likewise.
         answerer: likewise.
-        on_progress: told how many photographs of how many have been indexed.
+        on_progress: told how many photographs of how many have been read.
     """
     from crossgaze.asking.ask import ask
     from crossgaze.files import write_atomically

@@ -14,11 +14,26 @@ from typing import Any
 from crossgaze.errors import InputError
 
 
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let what the system says of an open file (no space left, ...) name the file.
+
+    The system knows a file that it opens by its name, one that is written by a number.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno is not None:
+            error.filename = str(path)
+        raise
+
+
 def sync_folder(folder: Path) -> None:
     """Make the folder's entries durable (a new or renamed file survives a power cut)."""
     handle = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(handle)
+        with naming(folder):
+            os.fsync(handle)
     finally:
         os.close(handle)
 
@@ -78,7 +93,7 @@ def write_atomically(path: Path, content: str | bytes) -> None:
     data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        with partial.open("wb") as file:
+        with naming(path), partial.open("wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -116,18 +131,19 @@ def only_writer(folder: Path, what: str) -> Iterator[None]:
 
     The lock is the kernel's (`flock`), so it ends with the process however that ends.
     """
-    with (folder / LOCK).open("a+") as file:
+    # Unbuffered: on a full disk, closing the file would try to write once more.
+    with (folder / LOCK).open("ab+", buffering=0) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.seek(0)
-            holder = file.read().strip() or "unknown"
+            holder = file.read().decode(errors="replace").strip() or "unknown"
             raise InputError(
                 f"{folder}: {what} is being written by another process (pid {holder}); "
                 "wait for it or stop it"
             ) from None
-        file.seek(0)
-        file.truncate()
-        file.write(str(os.getpid()))
-        file.flush()
+        with naming(folder / LOCK):
+            file.seek(0)
+            file.truncate()
+            file.write(str(os.getpid()).encode())
         yield

@@ -1,4 +1,4 @@
-"""Progress on long work: a bar where a person watches, a line a minute where output goes to a file."""
+"""Progress on long work: a bar where a person watches, a line a minute where nobody does."""
 
 from __future__ import annotations
 
@@ -120,6 +120,7 @@ def _lines(label: str, unit: str) -> Callable[[int, int], None]:
         if clock() - said >= EVERY:
             said = clock()
             told = (f"{label}: {done:,} of {total:,}", *_told(pace, unit))
-            print(", ".join(part for part in told if part), file=sys.stderr, flush=True)
+            sys.stderr.write(", ".join(part for part in told if part) + "\n")
+            sys.stderr.flush()
 
     return step

@@ -8,7 +8,9 @@ from PIL import Image
 
 from asking_parts import GRID, answerer, photograph
 from command_line import run
+from crossgaze.models.ensemble import Ensemble
 from crossgaze.models.families import family
+from crossgaze.models.pretrained import load
 from crossgaze.vision.sources.making import make_source
 from search_parts import WORDS
 
@@ -60,13 +62,44 @@ def test_json_has_the_raw_weights_and_boxes_and_two_models_stand_beside(capsys, 
 
 
 def test_a_map_can_be_chosen_and_families_without_words_say_so(capsys, here):
-    code, out, _ = run(capsys, "explain", "bfan", "a.jpg", "a red dog", "--map", "i-t")
+    words = ["explain", "bfan", "a.jpg", "a red dog", "--map", "i-t", "--out", "back.html"]
+    code, out, _ = run(capsys, *words)
     assert code == 0
+    assert "every word (i-t)" in (here / "back.html").read_text()
     code, out, _ = run(capsys, "explain", "vsrn", "a.jpg", "a red dog")
     assert "the sentence plays no part" in out
     code, out, _ = run(capsys, "explain", "vse++", "a.jpg", "a red dog", "--out", "no.png")
     assert code == 0
     assert "there is no attention in vse++" in out
+
+
+def test_every_member_of_an_ensemble_is_explained(capsys, here):
+    Ensemble([load("scan"), load("bfan")]).save_pretrained(here / "pair")
+    words = ["explain", "pair", "a.jpg", "a red dog", "--out", "pair.html"]
+    code, out, err = run(capsys, *words)
+    assert (code, err) == (0, "")
+    assert out.count("one of 2 models that score together") == 2
+    assert "by pair/0 (scan)" in out
+    assert "by pair/1 (bfan)" in out
+    assert (here / "pair.html").read_text().count("<section") == 2
+    _, out, _ = run(capsys, *words[:4], "--beside", "scan", "--json")
+    told = json.loads(out)
+    assert [one["model"] for one in told] == ["pair/0", "pair/1", "scan"]
+    assert told[0]["maps"] == told[2]["maps"]  # it is the same model
+
+
+def test_a_word_that_no_region_answered_has_no_place(capsys, here):
+    torch.manual_seed(0)
+    model, config = family("sum-max")
+    ready = model(config(region_width=1280, size=8, direction="i-t"), WORDS).eval()
+    ready.origin = load("scan").origin
+    ready.save_pretrained(here / "taken")
+    # Seven words for four regions, each of which takes one.
+    code, out, _ = run(capsys, "explain", "taken", "a.jpg", "red green blue dog cat runs snow")
+    assert code == 0
+    unanswered = [line for line in out.splitlines() if " none " in line]
+    assert len(unanswered) >= 3
+    assert all(line.split()[1:] == ["none", "0.0", "%"] for line in unanswered)
 
 
 def test_regions_may_be_others(capsys, here):

@@ -182,7 +182,7 @@ def test_watch_names_what_cannot_be_read_and_keeps_json_pure(
         (["search", "PHOTOS", "dog"], "is not an index"),
         (["search", "INDEX", "--image", "x.jpg", "--exhaustive"], "is for a sentence"),
         (["search", "INDEX", "--image", "x.jpg", "--rank-by", "reranker"], "is for a sentence"),
-        (["index", "--into", "INDEX"], "--sentences, --from, --compact or --info"),
+        (["index", "--into", "INDEX"], "--from, --remove, --compact or --info"),
         (["index", "--into", "new", "--info"], "new: is not an index"),
         (["index", "PHOTOS", "--into", "new", "--regions", "grid"], "takes regions of width 1792"),
         (["index", "PHOTOS", "--into", "PHOTOS", "--embedder", "VSE"], "is not empty"),

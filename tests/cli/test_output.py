@@ -4,7 +4,7 @@ import json
 import sys
 
 from crossgaze.cli import output
-from crossgaze.cli.output import print_json, print_table, readable_bytes
+from crossgaze.cli.output import print_json, print_table, readable_bytes, say
 
 
 def test_the_program_is_named_so_that_it_can_be_typed(tmp_path, monkeypatch):
@@ -58,6 +58,24 @@ def test_a_long_path_is_folded_in_a_terminal(capsys, monkeypatch):
     lines = out.splitlines()[1:]
     assert max(map(len, lines)) <= 80
     assert "".join("".join(lines).split()) == "10.5" + path
+
+
+NASTY = "a\x1b[31m\nb\r\u202eg.jpg"
+
+
+def test_names_in_a_table_and_a_line_give_a_terminal_no_orders(capsys):
+    print_table([(1, NASTY), (2, "b.jpg")], header=["", "photograph"], title=f"in {NASTY}")
+    say(f"  unreadable: {NASTY.replace(chr(10), '')}\n")
+    out = capsys.readouterr().out
+    assert out.count(r"a\x1b[31m\nb\r\u202eg.jpg") == 2
+    assert r"unreadable: a\x1b[31mb\r" in out
+    assert not [sign for sign in out if not sign.isprintable() and sign != "\n"]
+    assert len(out.splitlines()) == 6  # title, header, two rows, a line and the empty one after it
+
+
+def test_json_has_names_as_they_are(capsys):
+    print_json({"name": NASTY})
+    assert json.loads(capsys.readouterr().out) == {"name": NASTY}
 
 
 def test_json_keeps_letters_where_stdout_can_show_them(capsys):

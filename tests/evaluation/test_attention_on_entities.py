@@ -1,5 +1,7 @@
 """Attention on phrases: the right tokens, regions and boxes come together."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -15,6 +17,8 @@ from crossgaze.evaluation.attention_on_entities import (
 )
 from crossgaze.evaluation.attention_quality import AttentionConfig, phrase_quality
 from crossgaze.evaluation.sources import open_regions
+from crossgaze.models import families
+from crossgaze.models.bfan import Bfan, BfanConfig
 from crossgaze.models.mmca import Mmca, MmcaConfig
 from crossgaze.models.scan import Scan, ScanConfig
 from crossgaze.models.text import TextConfig
@@ -54,6 +58,47 @@ def test_the_one_boxed_phrase_is_measured_at_its_words_regions_and_boxes(world, 
     )
     assert found.values["covered"][0] == 1  # region 0 is the whole image, as a box is
     assert any("without annotation" in note for note in found.notes)
+
+
+class Whole(Bfan):
+    """A model of one's own: BFAN's weights before any is dropped."""
+
+    family = "whole"
+    config: BfanConfig
+
+    def attention(self, images, texts):
+        found = super().attention(images, texts)
+        return replace(found, weights=found.dense, dense=None)
+
+
+class Dropping(Whole):
+    """The same, of which a word's smallest weight is dropped."""
+
+    family = "dropping"
+
+    def attention(self, images, texts):
+        found = super().attention(images, texts)
+        kept = found.weights > found.weights.amin(3, keepdim=True)
+        return replace(found, weights=found.weights * kept, dense=found.weights)
+
+
+@pytest.mark.parametrize("kind", [Whole, Dropping])
+def test_what_counts_as_attended_is_asked_of_the_model_not_of_its_name(world, kind, monkeypatch):
+    captioned, regions, entities = world
+    monkeypatch.setattr(families, "_own", {})
+    families.register(kind)
+    torch.manual_seed(0)
+    model_type, config_type = families.family(kind.family)
+    model = model_type(config_type(region_width=parts.WIDTH, size=8), parts.vocabulary()).eval()
+    (k,) = regions.read([0])[1]
+    found, above_0, above_mean = (
+        measure_attention(
+            model, regions, captioned, entities, AttentionConfig(threshold=threshold)
+        ).figures()
+        for threshold in (None, 0.0, 1 / float(k))
+    )
+    assert above_0 != above_mean
+    assert found == (above_0 if kind is Dropping else above_mean)
 
 
 def test_progress_is_told_to_the_end(world):

@@ -68,10 +68,10 @@ def test_bfan_counts_every_weight_above_zero():
 
 
 def test_the_papers_thresholds():
-    assert AttentionConfig().limit("scan", 36) == 1 / 36
-    assert AttentionConfig().limit("scan", 20) == 1 / 20
-    assert AttentionConfig().limit("bfan", 36) == 0
-    assert AttentionConfig(threshold=0.1).limit("bfan", 36) == 0.1
+    assert AttentionConfig().limit(36, drops=False) == 1 / 36
+    assert AttentionConfig().limit(20, drops=False) == 1 / 20
+    assert AttentionConfig().limit(36, drops=True) == 0
+    assert AttentionConfig(threshold=0.1).limit(36, drops=True) == 0.1
 
 
 def test_a_phrase_that_no_region_fits_has_no_value_and_counts_as_0_in_all():

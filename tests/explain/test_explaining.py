@@ -7,6 +7,7 @@ import torch
 from crossgaze.data.regions.writer import RegionWriter
 from crossgaze.errors import InputError
 from crossgaze.explain import explain
+from crossgaze.explain.explaining import load_matchers, together
 from crossgaze.explain.page import page
 from crossgaze.models.ensemble import Ensemble
 from crossgaze.models.families import family
@@ -110,11 +111,25 @@ def test_unknown_words_are_told_and_a_sentence_of_them_alone_is_refused(photo):
         explain(matcher(), photo, "", source=CellSource())
 
 
-def test_several_models_in_one_are_refused_with_what_to_do(photo, tmp_path):
+def test_of_several_models_in_one_each_looks_for_itself(photo, tmp_path):
     both = Ensemble([matcher(), matcher("bfan")])
     both.save_pretrained(tmp_path / "both")
-    with pytest.raises(InputError, match=r"explain one of them \(both/0 and both/1\)"):
+    with pytest.raises(InputError, match=r"explain them one by one \(both/0 and both/1\)"):
         explain(tmp_path / "both", photo, SENTENCE)
+    source, pairs = CellSource(), load_matchers(tmp_path / "both")
+    seen = [explain(one, photo, SENTENCE, source=source, name=name) for name, one in pairs]
+    assert [(one.model, one.family) for one in seen] == [("both/0", "scan"), ("both/1", "bfan")]
+    (found,) = source([read_photo(photo, source.size)], ["x"], lambda: None)
+    with torch.inference_mode():
+        sides = both.encode_images(found.features[None]), both.encode_texts([SENTENCE])
+        score, looks = float(both.similarity(*sides)[0, 0]), both.attention(*sides)
+    for one, its in zip(together(seen), looks, strict=True):
+        np.testing.assert_allclose(one.weights, its.weights[0].numpy(), atol=1e-6)
+        assert one.notes == (
+            f"one of 2 models that score together: {score:.3f}, the mean of theirs",
+        )
+    assert together(seen[:1]) == (seen[0],)
+    assert load_matchers(both)[0] == ("ensemble/0", both.matchers[0])
     seen = explain(tmp_path / "both" / "1", photo, SENTENCE, source=CellSource(), name="mine")
     assert (seen.family, seen.model) == ("bfan", "mine")
 

@@ -1,5 +1,7 @@
 """Weights of regions over pixels, against a loop over the formula."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -34,16 +36,18 @@ def loop(boxes, weights, width, height, rule, edge):
             if rule == "sum":
                 heat[row, column] = sum(w * k for w, k in zip(weights, covers, strict=True))
                 continue
-            votes = sum(w**2 * k for w, k in zip(weights, covers, strict=True))
-            cubes = sum(w**3 * k for w, k in zip(weights, covers, strict=True))
-            heat[row, column] = min(1, sum(covers)) * (cubes / votes if votes > 0 else 0)
+            # By levels of weight: of what reaches a level, a pixel is full at most.
+            levels = sorted({0.0, *map(float, weights)})
+            for low, high in pairwise(levels):
+                there = sum(k for w, k in zip(weights, covers, strict=True) if w >= high)
+                heat[row, column] += (high - low) * min(1, there)
     return heat / heat.max() if heat.max() > 0 else heat
 
 
 @given(st.lists(region, min_size=1, max_size=5), st.sampled_from(["strongest", "sum"]))
 def test_it_is_the_formula(regions, rule):
     boxes = np.array([[x, y, min(x + w, 1), min(y + h, 1)] for x, y, w, h, _ in regions])
-    weights = np.array([0.05 + one[4] for one in regions])
+    weights = np.array([one[4] if one[4] > 0.05 else 0 for one in regions])
     found = soft_map(boxes, weights, 13, 9, rule=rule)
     np.testing.assert_allclose(found, loop(boxes, weights, 13, 9, rule, EDGE), atol=1e-6)
 
@@ -83,6 +87,39 @@ def test_nothing_lights_outside_the_boxes_and_a_thin_one_is_not_lost():
     thin = soft_map(np.array([[0.501, 0.2, 0.502, 0.8]]), np.array([1.0]), 10, 10)
     assert thin.max() == 1
     assert (thin.max(0) > 0).sum() <= 2
+
+
+@pytest.mark.parametrize("below", [0, 1e-9, 1e-3, 0.2])
+def test_an_edge_fades_whatever_little_weight_lies_below(below):
+    boxes = np.array([[0, 0, 1, 1], [0.3, 0.3, 0.7, 0.7]])  # the whole image is a region, too
+    light = soft_map(boxes, np.array([below, 1.0]), 2000, 11)[5]
+    fade = 2000 * EDGE * 0.4  # pixels
+    assert np.abs(np.diff(light)).max() <= 1.5 / fade  # the steepest of a smooth step
+    outside = np.r_[light[:600], light[1400:]]  # up to the box's own edges
+    assert outside.max() <= (1 + below) / 2
+    assert light[600] == pytest.approx((1 + below) / 2, abs=1 / fade)
+    far = np.r_[light[:560], light[1440:]]  # beyond half of where it fades
+    np.testing.assert_allclose(far, below, atol=1e-12)
+    assert (light[640:1360] == 1).all()
+
+
+@given(st.lists(region, min_size=1, max_size=5), st.lists(region, min_size=1, max_size=5))
+def test_regions_without_weight_change_nothing(regions, silent):
+    boxes = np.array([[x, y, min(x + w, 1), min(y + h, 1)] for x, y, w, h, _ in regions + silent])
+    weights = np.array([one[4] for one in regions] + [0.0] * len(silent))
+    found, count = soft_map(boxes, weights, 13, 9), len(regions)
+    np.testing.assert_array_equal(found, soft_map(boxes[:count], weights[:count], 13, 9))
+
+
+@given(st.lists(region, min_size=1, max_size=5), st.floats(0, 1))
+def test_more_weight_is_nowhere_darker(regions, more):
+    boxes = [[x, y, min(x + w, 1), min(y + h, 1)] for x, y, w, h, _ in regions]
+    boxes = np.array([[0, 0, 0.3, 0.3], *boxes])
+    weights = np.array([2.0, *(one[4] for one in regions)])  # the first is what 1 is
+    raised = weights.copy()
+    raised[1] += more
+    before, after = (soft_map(boxes, one, 13, 9) for one in (weights, raised))
+    assert (after >= before - 1e-12).all()
 
 
 def test_without_a_weight_it_is_dark_and_bad_input_is_refused():

@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -116,6 +117,23 @@ def test_every_family_has_a_page(tmp_path, kind):
         every = [attrs for tag in ("button", "span") for attrs in tags.all(tag)]
         shown = sorted(int(attrs["data-word"]) for attrs in every if "data-word" in attrs)
         assert shown == list(range(1, len(seen.words) - 1))
+
+
+def test_it_opens_with_the_map_that_was_chosen(tmp_path):
+    # By the first map "dog" looked most decidedly somewhere, by the second "red" was.
+    ahead, back = ((0.5, 0.5), (0.1, 0.9)), ((0.7, 0.3), (0.2, 0.2))
+    weights = np.array([ahead, back], np.float32)
+    seen = replace(made_up(), names=("t-i", "i-t"), weights=weights)
+    for view, opened, word in ((None, 0, 1), ("t-i", 0, 1), ("i-t", 1, 0)):
+        text = page(seen, view)
+        (data,) = data_of(text)
+        assert (data["view"], data["start"]) == (opened, word)
+        assert [one["name"] for one in data["views"]] == ["t-i", "i-t"]
+        assert f"of every word ({seen.names[opened]})" in text
+    # One of two models may have no such map.
+    assert [data["view"] for data in data_of(page([seen, made_up()], "i-t"))] == [1, 0]
+    assert [data["view"] for data in data_of(page(explained(tmp_path, "vse++"), "i-t"))] == [0]
+    assert data_of(page(explained(tmp_path, "m-dan"), "step 2"))[0]["view"] == 1
 
 
 def test_two_models_are_two_sections(tmp_path):

@@ -21,9 +21,9 @@ def opened(browser, tmp_path):
     """Open explanations as a file, as a person would; at the end nothing may have gone wrong."""
     pages = []
 
-    def open_file(seen, **how):
+    def open_file(seen, view=None, **how):
         file = tmp_path / "seen.html"
-        file.write_text(written(seen), "utf-8")
+        file.write_text(written(seen, view), "utf-8")
         context = page_of(browser, **({"viewport": {"width": 1000, "height": 800}} | how))
         page = context.__enter__()
         pages.append((context, page))
@@ -118,6 +118,68 @@ def test_a_tap_on_a_phone_lights_and_nothing_is_wider_than_it(opened):
     chip(page, "red").tap()
     expect(page.locator(".told")).to_contain_text("“red” looks at")
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_the_step_that_is_pressed_is_shown(opened, tmp_path):
+    seen = explained(tmp_path, "m-dan")
+    page = opened(seen)
+    veils = []
+    for step, word_weights in enumerate(seen.word_weights):
+        tab = page.get_by_role("button", name=f"step {step + 1}", exact=True)
+        if step:
+            tab.click()
+        expect(tab).to_have_attribute("aria-pressed", "true")
+        expect(page.locator(".views [aria-pressed=true]")).to_have_count(1)
+        expect(page.locator(".veil")).to_be_visible()
+        veils.append(page.locator(".veil").get_attribute("src"))
+        shares = page.locator(".words > *").evaluate_all(
+            "all => all.map((one) => +one.style.getPropertyValue('--share'))"
+        )
+        read = word_weights[1:-1]  # without <start>, <end>
+        assert shares == pytest.approx(read / read.max(), abs=2e-3)
+    assert len(set(veils)) == len(veils) == 2
+    chip(page, "dog").hover()
+    expect(page.locator(".told")).to_contain_text("of step 1, ")
+
+
+def test_a_region_tells_its_rank_by_agreement_with_the_image(opened, tmp_path):
+    seen = explained(tmp_path, "vsrn")
+    page = opened(seen)
+    expect(page.locator(".veil")).to_be_visible()
+    place = page.locator(".stage").bounding_box()
+    order = (-seen.region_weights[0]).argsort().tolist()
+    for region, (x1, y1, x2, y2) in enumerate(seen.boxes.tolist()):
+        x, y = (x1 + x2) / 2, (y1 + y2) / 2
+        page.mouse.move(place["x"] + x * place["width"], place["y"] + y * place["height"])
+        rank = order.index(region) + 1
+        expect(page.locator(".told")).to_have_text(
+            f"{seen.labels[region]} ({region + 1} of {len(seen.boxes)}) is number {rank} by "
+            "agreement with the whole image."
+        )
+        expect(page.locator(".frame")).to_be_visible()
+    page.mouse.move(1, 1)
+    expect(page.locator(".told")).to_contain_text("Bright regions agree most")
+
+
+def test_the_other_direction_is_pressed_or_opened_with(opened, tmp_path):
+    seen = explained(tmp_path, "bfan")
+    weights = seen.view("i-t")
+    word = max(seen.shown, key=lambda number: weights[number].max())
+    told = f"“{seen.words[word]}” is looked at by {seen.labels[weights[word].argmax()]} "
+    page = opened(seen)
+    chip(page, seen.words[word]).hover()
+    expect(page.locator(".told")).to_contain_text(f"“{seen.words[word]}” looks at ")
+    ahead = page.locator(".veil").get_attribute("src")
+    tab = page.get_by_role("button", name="i-t", exact=True)
+    expect(tab).to_have_attribute("aria-pressed", "false")
+    tab.click()
+    expect(tab).to_have_attribute("aria-pressed", "true")
+    expect(page.locator(".told")).to_contain_text(told)
+    assert page.locator(".veil").get_attribute("src") != ahead
+    page = opened(seen, view="i-t")
+    tab = page.get_by_role("button", name="i-t", exact=True)
+    expect(tab).to_have_attribute("aria-pressed", "true")
+    expect(page.locator(".told")).to_contain_text(told)  # with the word that it begins with
 
 
 def test_models_side_by_side_light_the_same_word(opened, tmp_path):

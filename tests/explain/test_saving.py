@@ -28,6 +28,8 @@ def test_a_map_is_chosen_by_name(tmp_path):
     seen = replace(seen, names=("t-i", "i-t"), weights=seen.weights.repeat(2, 0))
     save(seen, tmp_path / "a.svg", view="i-t")
     assert "0.500, i-t: " in (tmp_path / "a.svg").read_text("utf-8")
+    save(seen, tmp_path / "a.html", view="i-t")
+    assert (tmp_path / "a.html").read_text("utf-8") == page(seen, "i-t") != page(seen)
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,7 @@ def test_a_full_disk_is_said_in_a_line_and_with_room_it_goes_on(world, tmp_path)
         assert words is not None, f"{verb} fitted on the small disk"
         assert words[0] == 1, words
         assert "No space left on device" in words[1], words
+        assert str(place / verb.replace(" ", "-")) in words[1], words  # which disk is full
         assert "internal error" not in words[1], words
     # What is left is no model, and the stores are whole up to what was acknowledged.
     assert list((saved / "import-checkpoint").iterdir()) == []

@@ -3,7 +3,7 @@
     python indexing_child.py WORLD [ENGINE]
 
 It says a line when it has begun, two for each acknowledged batch (the digests of its photographs by
-path, as JSON, and how many are done), and one at the end.
+path, as JSON, and how many are acknowledged), and one at the end.
 """
 
 import json
@@ -47,7 +47,7 @@ def main(world, engine="lance"):
             source=source,
             engine=engine,
         )
-    photos, batch = index.tables.photos, {}
+    photos, batch, count = index.tables.photos, {}, 0
     add = photos.add
 
     def add_and_note(entries, vectors):
@@ -55,9 +55,13 @@ def main(world, engine="lance"):
         batch.update({entry.key: entry.digest for entry in entries})
 
     def acknowledge(done, total):
+        nonlocal count
+        if not batch:  # some more have been read
+            return
+        count += len(batch)
         say("batch", json.dumps(batch))
         batch.clear()
-        say("done", done, total)
+        say("done", count, total)
 
     photos.add = add_and_note
     say("begun")

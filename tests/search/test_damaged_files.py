@@ -1,13 +1,17 @@
 """An index of which files were cut off or bits flipped, file by file."""
 
 import random
+import shutil
 
+import numpy as np
 import pytest
 
 import search_parts
 from command_line import run
 from crossgaze.data.regions.verify import verify
-from crossgaze.errors import InputError
+from crossgaze.errors import FileFormatError, InputError
+from crossgaze.files import LOCK
+from crossgaze.search.moving import move_index
 from durability_parts import QUERY, make_world
 
 pytest.importorskip("lancedb", reason="needs crossgaze[search]")
@@ -21,6 +25,18 @@ def index(tmp_path_factory):
     with search_parts.create(world) as made:
         made.add(world / "photos")
     return world / "index"
+
+
+@pytest.fixture(scope="module")
+def milvus(tmp_path_factory):
+    """A world with an index of twelve photographs and a sentence in Milvus Lite, to be copied."""
+    pytest.importorskip("milvus_lite", reason="needs crossgaze[milvus-lite]")
+    world = make_world(tmp_path_factory.mktemp("milvus"), photos=12)
+    (world / "lines.txt").write_text("a dog runs\n")
+    with search_parts.create(world, engine="milvus") as made:
+        made.add(world / "photos")
+        made.add_sentences(world / "lines.txt")
+    return world
 
 
 def answers(index):
@@ -99,6 +115,66 @@ def test_impossible_numbers_of_regions_are_refused(index):
         assert str(counts) in said
         assert "wanted 1 to 4" in said
         counts.write_bytes(before)
+
+
+@pytest.mark.parametrize(
+    ("name", "what", "rows"),
+    [("features", "similarities", 12), ("features", "similarities", 1), ("boxes", "boxes", 1)],
+)
+def test_regions_that_are_no_numbers_are_refused_and_never_ranked(index, name, what, rows):
+    path = index / "regions-1" / f"{name}.bin"
+    before = path.read_bytes()
+    size = rows * len(before) // 12
+    damaged = random.Random(0).randbytes(size) if rows == 12 else b"\xff" * size
+    path.write_bytes(before[:-size] + damaged)
+    said = refusal(index)
+    path.write_bytes(before)
+    assert f"{index}/regions-1: is damaged: " in said
+    assert what in said.partition(" are not numbers; ")[0]
+    assert f"crossgaze store verify {index}/regions-1" in said
+    assert "move it away and index" in said
+
+
+@pytest.mark.parametrize("way", [{"exhaustive": True}, {}, {"image": True}])
+def test_vectors_that_are_no_numbers_are_refused_and_never_ranked(index, way, monkeypatch):
+    """Whatever a database gives: LanceDB's own check of it comes first where all are in memory."""
+    with search_parts.reopen(index.parent) as opened:
+        table = opened.tables.photos
+        search, vectors = table.search, table.vectors
+
+        def spoilt(numbers):
+            numbers = numbers.copy()
+            numbers[3] = np.nan
+            return numbers
+
+        monkeypatch.setattr(table, "vectors", lambda uids: spoilt(vectors(uids)))
+        monkeypatch.setattr(table, "search", lambda *a: (search(*a)[0], spoilt(search(*a)[1])))
+        query = index.parent / "photos" / "000.png" if way.pop("image", False) else QUERY
+        with pytest.raises(FileFormatError, match="database is damaged: the similarities that"):
+            opened.search(query, **way)
+
+
+@pytest.mark.parametrize("name", ["photos", "sentences"])
+@pytest.mark.parametrize("how", ["junk", "half", "empty", "missing"])
+def test_a_milvus_lite_without_its_list_of_files_is_refused_unopened(tmp_path, milvus, name, how):
+    """Opened, it would delete the files that an older list does not name."""
+    shutil.copytree(milvus, tmp_path, dirs_exist_ok=True)
+    index = tmp_path / "index"
+    good = answers(index)
+    manifest = index / "milvus.db" / "collections" / f"crossgaze_{name}" / "manifest.json"
+    before = manifest.read_bytes()
+    damaged = {"junk": b"\xff" * 99, "half": before[: len(before) // 2], "empty": b""}
+    manifest.write_bytes(damaged[how]) if how in damaged else manifest.unlink()
+    files = {path: path.read_bytes() for path in index.rglob("*") if path.is_file()}
+    assert f"{manifest}: is missing or damaged" in refusal(index)
+    with pytest.raises(InputError, match="is missing or damaged, Milvus Lite's list"):
+        move_index(index, tmp_path / "moved")
+    now = {path: path.read_bytes() for path in index.rglob("*") if path.is_file()}
+    assert {path: now.get(path) for path in files if path.name != LOCK} == {
+        path: content for path, content in files.items() if path.name != LOCK
+    }
+    manifest.write_bytes(before)
+    assert answers(index) == good
 
 
 def test_flipped_bits_of_the_database_are_refused_or_unnoticed(index):

@@ -8,6 +8,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import killing
@@ -155,6 +156,24 @@ def test_killed_many_times(request, tmp_path, engine, kills):
     found, calm = survive(make_world(tmp_path), kills, engine, seed=2)
     assert found == calm
     record(request, kills=kills)
+
+
+def test_what_is_compared_after_kills_tells_one_vector_from_another(tmp_path):
+    world = make_world(tmp_path, photos=3)
+    index = search_parts.create(world)
+    index.add(world / "photos")
+    before, photos = answers(index), index.tables.photos
+    entries, rows = photos.get([1, 2]), photos.vectors([1, 2])
+    photos.delete([1, 2])
+    photos.add(entries, rows + np.float32(1e-6))
+    assert answers(index) == before
+    photos.delete([1, 2])
+    photos.add(entries, rows[::-1])
+    after = answers(index)
+    assert after.keys() == before.keys()
+    assert [path for path in after if after[path] == before[path]] == [
+        str(world / "photos/002.png")
+    ]
 
 
 STEPS = {

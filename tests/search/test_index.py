@@ -169,6 +169,24 @@ def test_only_what_is_new_changed_or_gone_is_looked_at(world, monkeypatch):
     assert paths_of(again.search(QUERY, k=50, exhaustive=True)) == paths_of(found)
 
 
+def test_progress_is_told_from_the_beginning_and_more_often_than_batches(world, monkeypatch):
+    monkeypatch.setattr(adding, "COMMIT", 6)
+    monkeypatch.setattr(adding, "SECONDS", 1000.0)
+    monkeypatch.setattr(adding, "GROUP", 2)
+    monkeypatch.setattr(adding, "default_batch", lambda device: 0)  # groups are not larger
+    (world / "photos" / "03.png").write_bytes(b"no picture")
+    index, told = create(world), []
+    index.add(world / "photos", on_progress=lambda *step: told.append((*step, len(index))))
+    # Acknowledged are whole batches, the last of them before all are said to be done.
+    assert told == [(0, 12, 0)] + [
+        (read, 12, acknowledged)
+        for read, acknowledged in ((2, 0), (4, 0), (6, 0), (8, 7), (10, 7), (12, 11))
+    ]
+    told.clear()
+    index.add(world / "photos", on_progress=lambda *step: told.append(step))
+    assert told == [(0, 1), (1, 1)]  # what could not be read is looked at again
+
+
 def test_a_change_that_keeps_size_and_date_is_not_noticed_and_one_of_the_date_is(world):
     """What the documentation says: size and date first, then the content."""
     index = create(world)
@@ -195,8 +213,9 @@ def test_a_photograph_without_a_cameras_date_has_its_files_date_also_when_that_c
     os.utime(dated, (july, july))  # as copied from the camera: both dates are the same
     index.add(world / "photos")
     second = int(datetime(2015, 3, 2, tzinfo=UTC).timestamp())
+    here = int(datetime(2015, 3, 2).timestamp())  # midnight by the clock of whoever runs this
     for photo in (dated, plain):
-        os.utime(photo, (second, second))
+        os.utime(photo, (here, here))
     assert index.add(world / "photos").touched == 2
     taken = {Path(e.key).name: e.taken for part in index.tables.photos.every() for e in part}
     assert (taken["dated.jpg"], taken["00.png"]) == (july, second)

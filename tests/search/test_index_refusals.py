@@ -4,13 +4,15 @@ import errno
 import json
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import search_parts
-from crossgaze.errors import FileFormatError, InputError
+from crossgaze.errors import FileFormatError, InputError, MissingExtraError
 from crossgaze.search.filters import Where
 from crossgaze.search.index import Index
 from search_parts import create, reopen
@@ -49,9 +51,10 @@ def test_what_a_user_should_be_told(world):
         "20 photographs were asked for, the index holds 12",
     )
     assert len(found.hits) == 12
-    for k in (0, -1, 1.5, "3"):
-        with pytest.raises(InputError, match="k: got"):
-            index.search(QUERY, k=k)
+    for k in (0, -1, 1.5, "3", True, None, np.float32(2)):
+        for query in (QUERY, world / "photos" / "00.png"):
+            with pytest.raises(InputError, match=r"k: got .*, wanted a whole number, 1 or more"):
+                index.search(query, k=k)
     for query in (QUERY, world / "photos" / "00.png"):
         with pytest.raises(InputError, match="candidates: got 0"):
             index.search(query, candidates=0)
@@ -59,6 +62,100 @@ def test_what_a_user_should_be_told(world):
         index.search(np.zeros((4, 4)))
     with pytest.raises(InputError, match="no such file"):
         index.search(world / "nothing.jpg")
+
+
+@pytest.mark.parametrize("exact", [None, 0])
+def test_any_k_is_cut_to_what_the_index_holds(world, exact):
+    create(world).close()
+    index = reopen(world, exact=exact)  # in memory, and by LanceDB
+    index.add(world / "photos")
+    for k in (2**31, 2**63, 10**30):
+        for query in (QUERY, world / "photos" / "00.png"):
+            found = index.search(query, k=k)
+            assert len(found.hits) == 12
+            assert found.notes == (f"{k} photographs were asked for, the index holds 12",)
+    for query in (QUERY, world / "photos" / "00.png"):
+        assert index.search(query, k=np.int64(2)).hits == index.search(query, k=2).hits
+    # Sentences may be more than photographs.
+    (world / "lines.txt").write_text("".join(f"a red dog {'runs ' * n}\n" for n in range(20)))
+    index.add_sentences(world / "lines.txt")
+    assert len(index.search(world / "photos" / "00.png", k=15).sentences) == 15
+    assert len(index.search(world / "photos" / "00.png", k=2**40).sentences) == 20
+
+
+def test_calls_that_look_right_are_answered_or_told_what_is_wanted(world):
+    index = create(world)
+    report = index.add([world / "photos" / "00.png", str(world / "photos" / "01.png")])
+    assert (report.found, report.added, len(index)) == (2, 2, 2)
+    search_parts.make_photo(world / "more" / "a.png", "a")
+    report = index.add((world / "photos", world / "more"), tags=["mine"])
+    assert (report.found, report.added, report.touched, len(index)) == (13, 11, 2, 13)
+    for photos in ([], None, 5, [None], {"a": 1}):
+        with pytest.raises(InputError, match=r"photos: got .*, wanted a folder, a photograph, or"):
+            index.add(photos)
+    for where in ({"path": "photos/*"}, "photos/*"):
+        for query in (QUERY, world / "photos" / "00.png"):
+            with pytest.raises(
+                InputError, match=r"where: got .*, wanted a filter .*Where.of\(path="
+            ):
+                index.search(query, where=where)
+        with pytest.raises(InputError, match=r"where: got .*Where.of"):
+            index.remove(where)
+    with Image.open(world / "photos" / "00.png") as picture:
+        with pytest.raises(InputError, match=r"query: got PngImageFile, wanted a sentence, a pict"):
+            index.search(picture)
+        # What it says to do instead.
+        like = index.search(np.asarray(picture.convert("RGB")))
+    assert like.hits[0].path == str(world / "photos" / "00.png")
+    for query in (None, 7, b"dog", ["a dog"]):
+        with pytest.raises(InputError, match="query: got"):
+            index.search(query)
+    with pytest.raises(InputError, match="exhaustive: is for a sentence"):
+        index.search(world / "photos" / "00.png", exhaustive=True)
+    with (world / "photos" / "00.png").open("rb") as file:  # as the service does
+        assert index.search(file).hits[0].path == str(world / "photos" / "00.png")
+
+
+def test_an_emptied_folder_is_refused_with_how_to_take_its_photographs_out(world):
+    index = create(world)
+    search_parts.make_photo(world / "more" / "a.png", "a")
+    index.add([world / "photos", world / "more"])
+    shutil.rmtree(world / "more")
+    (world / "empty").mkdir()
+    with pytest.raises(InputError) as caught:
+        index.add(world / "more")
+    said = f"--into {index.folder} --remove '{world}/more/*' takes them out"
+    assert "more: cannot be opened" in str(caught.value)
+    assert f"; 1 photographs of it stay in the index, crossgaze index {said}" in str(caught.value)
+    for path in (world / "empty", world / "nowhere", "a\0b"):
+        with pytest.raises(InputError) as caught:
+            index.add(path)
+        assert "stay" not in str(caught.value)
+    (world / "photos" / "00.png").unlink()
+    with pytest.raises(InputError, match=r"1 photographs of it stay.* --remove \S+/00.png takes"):
+        index.add(world / "photos" / "00.png")
+    for photo in (world / "photos").iterdir():
+        photo.unlink()
+    with pytest.raises(InputError, match=r"holds no photograph.*; 12 photographs of it stay"):
+        index.add(world / "photos")
+    assert len(index) == 13
+
+
+@pytest.mark.parametrize("every", [0, -1, float("nan"), float("inf"), 1e12])
+def test_a_watch_that_could_not_wait_is_refused_before_it_looks(world, every):
+    index = create(world)
+    with pytest.raises(InputError, match=r"every: got .*, wanted seconds above 0, at most"):
+        index.watch(world / "photos", every=every)
+    assert len(index) == 0
+
+
+def test_what_milvus_in_a_file_needs_is_named(world, monkeypatch):
+    pytest.importorskip("pymilvus", reason="needs crossgaze[search]")
+    for name in [name for name in sys.modules if name.split(".")[0] == "milvus_lite"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "milvus_lite", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'crossgaze\[milvus-lite\]'"):
+        create(world, engine="milvus")
 
 
 def test_unreadable_photographs_are_listed_and_the_rest_goes_on(world):
@@ -197,7 +294,7 @@ def test_a_damaged_database_is_refused_in_a_line(world):
 
 def test_regions_that_are_missing_are_said_and_made_again(world):
     index = create(world)
-    index.add(world / "photos")
+    index.add(world / "photos", tags=["mine"])
     index.close()
     store = world / "index" / "regions-1"
     shutil.rmtree(store)
@@ -212,8 +309,8 @@ def test_regions_that_are_missing_are_said_and_made_again(world):
     index = reopen(world)
     with pytest.raises(FileFormatError, match="lacks the regions of 12 photographs; index"):
         index.search(QUERY)
-    assert index.add(world / "photos").added == 12
-    assert len(index.search(QUERY, k=12).hits) == 12
+    assert index.add(world / "photos").changed == 12
+    assert len(index.search(QUERY, k=12, where=Where(tags=("mine",))).hits) == 12
 
 
 @pytest.mark.parametrize("moved", [False, True])

@@ -79,3 +79,22 @@ def test_a_word_gets_all_that_regions_gave_to_its_pieces(world):
     weights = np.array([look.weights for look in looks])
     np.testing.assert_allclose(weights[3], seen.weights[0, 0, 3:6].sum(0), atol=5e-3)
     np.testing.assert_allclose(weights.sum(0), 1, atol=1e-5)  # all of a region's look
+
+
+def test_a_word_that_no_region_answered_has_no_strongest_one(world):
+    search_parts.taker().save_pretrained(world / "reranker")
+    sentence = "red green blue dog cat runs snow"  # for three or four regions, one word each
+    with search_parts.create(world) as index:
+        index.add(world / "photos")
+        found = index.search(sentence, k=1)
+        looks = index.look(sentence, found.hits[0])
+        html = page(index, found)
+    for look in looks:
+        wanted = int(np.argmax(look.weights)) if any(look.weights) else None
+        assert look.strongest == wanted
+    answered = [look.strongest is not None for look in looks[1:-1]]  # without <start>, <end>
+    assert 1 <= sum(answered) <= 4
+    for number, there in enumerate(answered):
+        assert (f'class="box hover h{number}"' in html) == there
+    assert html.count('title="no region answered this word"') == answered.count(False)
+    assert html.count('class="box shown"') == min(sum(answered), 3)

@@ -11,7 +11,9 @@ from crossgaze.search.filters import Where
 from crossgaze.search.index import Index
 from crossgaze.search.milvus import MilvusEngine
 from crossgaze.search.moving import move_index
+from durability_parts import make_world
 from search import test_milvus_hnsw
+from search.test_durability import survive
 from search.test_engines import WHERES, WIDTH, entry, fill, ranked, vectors
 
 pytestmark = pytest.mark.slow  # a server takes half a minute to come and go
@@ -92,6 +94,12 @@ def test_an_index_in_a_server(url, tmp_path):
         move_index(tmp_path / "plain", tmp_path / "moved", f"{url}/moved")
     with pytest.raises(InputError, match="has no index there; its collections: moved_photos"):
         Index.open(f"{url}/nothing")
+
+
+def test_killed_while_it_writes_to_a_server(url, tmp_path):
+    """A server has no transactions: of a batch, and of what it replaces, any part may be there."""
+    found, calm = survive(make_world(tmp_path), 2, f"{url}/killed", seed=3)
+    assert found == calm
 
 
 def test_a_server_that_is_not_there_is_said_in_a_line(tmp_path):

@@ -10,15 +10,19 @@ from safetensors.torch import load_file
 import killing
 import killing_work
 from crossgaze.config import to_dict
+from crossgaze.data.text.vocabulary import UNKNOWN
 from crossgaze.errors import InputError
 from crossgaze.training.distributed import choose_device
 from crossgaze.training.logs import read_log
-from training_parts import SMALL, asking, tree, write_questions, write_world
+from model_parts import save_bert
+from training_parts import COLOURS, SMALL, THINGS, asking, tree, write_questions, write_world
 
 # Without dropout: it is drawn for each part by itself. The caption generator has some by default.
 CASES = {
     "scan": {},
-    "scan-constrained": {"constraints": {"ccr": 0.5, "ccs": 2.0}},
+    "scan-constrained": {"constraints": {"ccr": 0.5, "ccs": 2.0}, "augment": {"words": 0.3}},
+    "scan-drawn": {"constraints": {"ccs": 2.0, "drawn": 2}},
+    "scan-bert": {"constraints": {"ccs": 2.0, "drawn": 2}},
     "bfan-mean": {"constraints": {"ccr": 0.5, "mean": True}, "loss": {"mean": True}},
     "vse++": {"loss": {"kind": "violations"}},
     "mmca": {},
@@ -33,8 +37,13 @@ def recipe(world, name):
         return to_dict(
             asking(write_questions(world[0].parent), model=SMALL[name] | {"dropout": 0.0})
         )
-    family = {"scan-constrained": "scan", "bfan-mean": "bfan"}.get(name, name)
+    family = {"bfan-mean": "bfan"}.get(name, "scan" if name.startswith("scan") else name)
     keys = tree(world, family, **CASES[name])
+    if name == "scan-bert":
+        folder = world[0].parent / "bert"
+        torch.manual_seed(0)
+        save_bert(folder, ("a", "the", "stands", "here", *COLOURS, *THINGS))
+        keys["model"] = {"size": 16, "text": {"kind": "bert", "bert": str(folder)}}
     if family == "m-dan":
         keys["model"] = keys["model"] | {"dropout": 0.0}
     return keys
@@ -51,7 +60,7 @@ def start(out, recipes, rank, ranks, port):
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ranks")
-    world = write_world(folder)
+    world = write_world(folder, images=72)  # enough for words that can be swapped
     recipes = []
     for name in CASES:
         recipes.append(folder / f"{name}.json")
@@ -98,6 +107,28 @@ def test_constraints_were_at_work(results):
     told = load(results, 2, 0, "scan-constrained")["told"]
     assert told["ccr"] > 0
     assert told["ccs"] > 0
+    assert load(results, 2, 0, "scan-drawn")["told"]["ccs"] > 0
+
+
+@pytest.mark.parametrize("case", ["scan-constrained", "scan-drawn"])
+def test_words_are_dropped_and_swapped_as_one_process_draws_them(results, case):
+    alone = load(results, 1, 0, case)
+    parts = [load(results, 2, rank, case) for rank in range(2)]
+    for name in ("shown", "swapped"):
+        assert torch.equal(torch.cat([part[name] for part in parts]), alone[name])
+        assert [len(part[name]) for part in parts] == [6, 5]
+    assert not torch.equal(alone["shown"], alone["swapped"])
+    dropped = (alone["shown"] == UNKNOWN).sum() > 0
+    assert bool(dropped) == (case == "scan-constrained")
+
+
+def test_a_frozen_bert_reads_in_one_process_and_the_others_take_what_it_kept(results):
+    alone = load(results, 1, 0, "scan-bert")["reads"]
+    assert alone > 1  # captions, and swapped sentences
+    assert [load(results, 2, rank, "scan-bert")["reads"] for rank in range(2)] == [alone, 0]
+    kept = [{path.name for path in (results / n / "words").iterdir()} for n in ("1", "2")]
+    assert kept[0] == kept[1]
+    assert len(kept[0]) == 2
 
 
 def test_a_whole_run_goes_the_same_way(results):

@@ -18,6 +18,9 @@ from training_parts import write_world
 
 ROOT = Path(__file__).parents[2]
 RECIPES = sorted((ROOT / "recipes").glob("*/*.yaml"))
+# Behind these a batch norm takes the mean away, a softmax what all have in common: a gradient of 0,
+# but for rounding.
+WITHOUT = re.compile(r"Rs_GCN_\d+\.W\.0\.bias|weights\.score\.bias")
 SMALLER = {"size": 16, "heads": 2, "filters": 4, "word_size": 8, "hidden": 8}
 
 
@@ -53,58 +56,16 @@ def test_a_recipe_loads_and_its_head_launches_it(path):
     assert ROOT / parse(verb, words).recipe == path
 
 
-def kind(path):
-    """Return what decides which code a recipe runs: its keys, words and switches, no numbers."""
-
-    def parts(tree, prefix=""):
-        for key, value in tree.items():
-            if isinstance(value, dict):
-                yield from parts(value, f"{prefix}{key}.")
-            elif isinstance(value, str | bool) and not re.fullmatch(r"[\d.e-]+", str(value)):
-                yield f"{prefix}{key}={value}"
-            else:
-                yield f"{prefix}{key}" + "=0" * (value == 0)
-
-    return frozenset(
-        parts({k: v for k, v in yaml.safe_load(path.read_text()).items() if k != "data"})
-    )
-
-
-# The others differ from one of these in numbers alone: `make test-slow` trains them, too.
-KINDS = {kind(path): path for path in reversed(RECIPES)}
-
-
-def every():
-    """Return all recipes, those that another stands for being slow."""
-    first = set(KINDS.values())
-    return [
-        pytest.param(path, id=name(path), marks=() if path in first else pytest.mark.slow)
-        for path in RECIPES
-    ]
-
-
-def test_recipes_of_one_kind_are_one_another_but_for_numbers():
-    by_name = {name(path): kind(path) for path in RECIPES}
-    assert by_name["flickr30k/mmca"] == by_name["coco/mmca-64d"]
-    assert by_name["flickr30k/scan-t-i-avg"] == by_name["coco/scan-t-i-avg"]
-    for other in ("scan-i-t-avg", "scan-t-i-lse", "scan-ccr", "scan-ccs", "sum-max-t-i", "bfan"):
-        assert by_name["flickr30k/scan-t-i-avg"] != by_name[f"flickr30k/{other}"]
-    for other in ("vsrn-gsr", "vsrn-mean-pool", "vsrn-rrr", "vsrn-no-captions"):
-        assert by_name["coco/vsrn"] != by_name[f"coco/{other}"]
-    assert by_name["coco/vsrn"] != by_name["flickr30k/vsrn"]
-    assert len(KINDS) > 35
-
-
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     folder = tmp_path_factory.mktemp("world")
-    paths = write_world(folder)
+    paths = write_world(folder, images=72)  # enough for words that can be swapped
     torch.manual_seed(0)
     save_bert(folder / "bert")
     return *paths, folder / "bert"
 
 
-@pytest.mark.parametrize("path", every())
+@pytest.mark.parametrize("path", RECIPES, ids=name)
 def test_a_recipe_trains_two_steps(path, world, tmp_path):
     captions, regions, bert = world
     tree = shrunk(yaml.safe_load(path.read_text()))
@@ -123,10 +84,17 @@ def test_a_recipe_trains_two_steps(path, world, tmp_path):
         told, _ = run.one_step(batch)
         run.state.step += 1
         assert torch.isfinite(told["loss"])
-        assert {"ccr", "ccs"} & told.keys() == {
+        assert {key for key in ("ccr", "ccs") if told.get(key, 0) > 0} == {
             key for key in ("ccr", "ccs") if getattr(config.constraints, key)
         }
         assert ("captions" in told) == (config.companion is not None)
+    # In the first step not: VSRN's batch norms and BERT's own words begin at 0.
+    still = {
+        name
+        for name, p in run.step.named_parameters()
+        if p.requires_grad and (p.grad is None or not p.grad.any())
+    }
+    assert {name for name in still if not WITHOUT.search(name)} == set()
     changed = {name for name, p in run.step.named_parameters() if not torch.equal(p, before[name])}
     assert len(changed) > len(before) / 2
     run.look_at_dev()

@@ -1,5 +1,8 @@
 """The loss of a batch against the same put together by hand."""
 
+import functools
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +14,7 @@ from crossgaze.training.constraints import constraint_terms, encode_swaps
 from crossgaze.training.losses import Hardest, LossConfig, make_loss
 from crossgaze.training.prepare import prepare
 from crossgaze.training.step import Step
+from crossgaze.training.trainer import Run
 from model_parts import save_bert
 from training_parts import settings, write_world
 
@@ -118,3 +122,96 @@ def test_sides_meet_in_single_precision(world, monkeypatch):
     assert seen == [torch.float32] * 2
     objective.backward()
     assert all(p.grad is not None for p in model.parameters())
+
+
+PROBE = """
+import torch
+line, gru, window = torch.nn.Linear(8, 8), torch.nn.GRU(8, 8), torch.nn.Conv1d(8, 8, 2)
+with torch.autocast("cpu", dtype=torch.bfloat16):
+    x = gru(line(torch.rand(4, 3, 8)))[0]
+    (window(x.transpose(1, 2)).sum() + (x @ x.transpose(1, 2)).sum()).float().backward()
+"""
+
+
+@functools.cache
+def can_half():
+    """Whether the CPU can: some stop at an illegal instruction, so another process tries."""
+    command = [sys.executable, "-W", "ignore", "-c", PROBE]
+    return subprocess.run(command, check=False).returncode == 0
+
+
+@pytest.fixture
+def half():
+    """Go on only where the CPU computes in bfloat16."""
+    if not can_half():
+        pytest.skip("this CPU does not compute in bfloat16")
+    return torch.bfloat16
+
+
+def autocast_now():
+    """Return the type that autocast computes in, or None where it is off."""
+    return torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None
+
+
+def watch(target, name, seen, monkeypatch):
+    """Note in which precision something is called."""
+    call = getattr(target, name)
+
+    def noted(*args):
+        seen.setdefault(name, set()).add(autocast_now())
+        return call(*args)
+
+    monkeypatch.setattr(target, name, noted)
+
+
+# On a CPU torch's GRU stays in single precision, so the layers around it are looked at.
+@pytest.mark.parametrize(
+    ("family", "layers"), [("scan", ["regions"]), ("mmca", ["project", "sentence"])]
+)
+def test_encoders_compute_in_the_precision_of_the_recipe(world, half, family, layers):
+    config = settings(world, family, precision="bfloat16")
+    ready = prepare(config)
+    made = {}
+    for name in layers:
+        ready.model.get_submodule(name).register_forward_hook(
+            lambda module, args, out, name=name: made.update({name: out.dtype})
+        )
+    batch = ready.train.read(np.arange(8))
+    objective, told = Step(config, ready.model)(batch, Hardest(0.2))
+    assert made == dict.fromkeys(layers, half)
+    assert objective.dtype == torch.float32
+    assert torch.isfinite(objective)
+    assert torch.isfinite(told["spread"])
+    objective.backward()
+    assert all(torch.isfinite(p.grad).all() for p in ready.model.parameters())
+    wanted, _ = Step(replace(config, precision="float32"), ready.model)(batch, Hardest(0.2))
+    assert made == dict.fromkeys(layers, torch.float32)
+    assert objective.item() == pytest.approx(wanted.item(), rel=0.05)
+
+
+def test_what_encodes_is_in_half_precision_and_nothing_is_where_sides_meet(
+    tmp_path, half, monkeypatch
+):
+    world = write_world(tmp_path, images=72)  # enough for words that can be swapped
+    seen = {}
+    for family, more in (
+        ("scan", {"constraints": {"ccr": 0.3, "ccs": 1.0}}),
+        ("vsrn", {"companion": {"hidden": 8, "word_size": 4}}),
+    ):
+        config = settings(world, family, precision="bfloat16", **more)
+        run = Run(config, prepare(config), tmp_path / family, torch.device("cpu"))
+        for name in ("encode_images", "encode_tokens", "similarity", "attention"):
+            watch(run.step.model, name, seen, monkeypatch)
+        if run.step.companion is not None:
+            watch(run.step.companion, "terms", seen, monkeypatch)
+        batch = run.shown(0, 0, run.data.train.read(np.arange(8)))
+        objective, _ = run.step(batch, Hardest(0.2))
+        assert torch.isfinite(objective)
+    encoding, meeting = {half}, {None}
+    assert seen == {
+        "encode_images": encoding,
+        "encode_tokens": encoding,  # sentences with a word swapped as well
+        "terms": encoding,
+        "similarity": meeting,
+        "attention": meeting,
+    }

@@ -151,6 +151,62 @@ def test_a_killed_run_goes_on_to_the_same_result(world, tmp_path):
     assert_equal_runs(tmp_path / "whole", out)
 
 
+def test_the_rate_follows_the_schedule(world, tmp_path):
+    """Four steps an epoch: two of warm-up, a drop after the first epoch."""
+    schedule = {"kind": "drop", "after": [1], "factor": 0.25, "warmup": 2}
+    config = settings(world, schedule=schedule, optimiser={"rate": 0.008}, log_every=1)
+    train(config, tmp_path / "run")
+    lines = [line for line in read_log(tmp_path / "run" / "log.jsonl") if line["kind"] == "step"]
+    rates = [line["rate"] for line in lines]
+    assert rates == pytest.approx([0.004, 0.008, 0.008, 0.008, 0.002, 0.002, 0.002, 0.002])
+
+
+def test_a_rate_that_drops_to_nearly_nothing_leaves_the_weights(world, tmp_path):
+    schedule = {"kind": "drop", "after": [1], "factor": 1e-12}
+    history = train(settings(world, schedule=schedule, epochs=3), tmp_path / "run")["history"]
+    assert history[0] == history[1] == history[2]
+    moving = train(settings(world, epochs=3), tmp_path / "other")["history"]
+    assert moving[0] == history[0]
+    assert moving[1] != history[1]
+
+
+def test_progress_grows_from_the_beginning_to_the_end(world, tmp_path):
+    """48 captions in batches of 12, two epochs; a run that goes on begins where it stopped."""
+    config, steps = settings(world), []
+    with pytest.raises(StopError):
+        train(config, tmp_path / "run", on_progress=stop_after(7))
+    train(config, tmp_path / "run", on_progress=lambda *step: steps.append(step))
+    assert steps[0] == (72, 96)  # the checkpoint of step 6, in mid-epoch
+    whole = []
+    train(config, tmp_path / "whole", on_progress=lambda *step: whole.append(step))
+    for found, first in ((whole, 0), (steps, 72)):
+        assert {total for _, total in found} == {96}
+        done = [count for count, _ in found]
+        assert sorted(set(done)) == list(range(first, 97, 12))
+        assert done == sorted(done)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_tensorboard_has_what_the_log_has(world, tmp_path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    train(settings(world), tmp_path / "run", tensorboard=True)
+    lines = read_log(tmp_path / "run" / "log.jsonl")
+    found = EventAccumulator(str(tmp_path / "run" / "tensorboard")).Reload()
+    for name, kind, value in (
+        ("step/loss", "step", lambda line: line["loss"]),
+        ("step/rate", "step", lambda line: line["rate"]),
+        ("epoch/dev/rsum", "epoch", lambda line: line["dev"]["rsum"]),
+    ):
+        wanted = [(line["step"], value(line)) for line in lines if line["kind"] == kind]
+        events = [(event.step, event.value) for event in found.Scalars(name)]
+        assert [step for step, _ in events] == [step for step, _ in wanted]
+        assert [number for _, number in events] == pytest.approx([n for _, n in wanted], rel=1e-6)
+    train(settings(world), tmp_path / "plain")
+    assert not (tmp_path / "plain" / "tensorboard").exists()
+
+
 def test_the_best_snapshot_is_the_epoch_with_the_highest_sum(world, tmp_path):
     summary = train(settings(world, epochs=5), tmp_path / "run")
     sums = [figures["rsum"] for figures in summary["history"]]

@@ -16,6 +16,7 @@ pytest.importorskip("lancedb", reason="needs crossgaze[search]")
 
 from crossgaze.asking import ask as ask_module
 from crossgaze.asking.ask import ask
+from crossgaze.models.ensemble import Ensemble
 from crossgaze.search import paging
 from crossgaze.search.filters import Where
 from crossgaze.search.results import Hit
@@ -326,6 +327,23 @@ def test_explanations_are_where_the_reranker_looks(world, client):
     assert client.get("/explain", params={"id": 99, "q": QUERY}).status_code == 404
     assert client.get("/explain", params={"id": 3, "q": "zebra"}).status_code == 422
     assert client.get("/explain", params={"id": 3}).json() == {"error": "q: field required"}
+
+
+def test_a_word_without_a_region_and_whose_attention_it_is(world, client, tmp_path):
+    assert client.get("/explain", params={"id": 3, "q": QUERY}).json()["whose"] is None
+    search_parts.save_models(tmp_path)
+    search_parts.make_photo(tmp_path / "photos" / "a.png", 1)
+    both = Ensemble([search_parts.taker(), search_parts.reranker()])
+    index = search_parts.create(tmp_path, reranker=both)
+    index.add(tmp_path / "photos")
+    with client_of(index) as other:
+        answer = other.get("/explain", params={"id": 1, "q": QUERY}).json()
+    assert answer["whose"] == "sum-max, the first of 2 models"
+    answered = [word for word in answer["words"] if any(word["weights"])]
+    assert len(answered) <= 4 < len(answer["words"])  # at most four regions, one word each
+    for word in answer["words"]:
+        wanted = word["weights"].index(max(word["weights"])) if word in answered else None
+        assert word["strongest"] == wanted
 
 
 def test_sentences_for_a_photograph(world, client):

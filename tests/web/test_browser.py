@@ -9,11 +9,9 @@ import json
 import re
 import shutil
 
-import numpy as np
 import pytest
 
 from browser_parts import chromium, expect, needs_chromium, page_of
-from crossgaze.explain.maps import soft_map
 from page_parts import (
     EVIL,
     SENTENCE,
@@ -99,16 +97,24 @@ def test_hovering_a_word_lights_regions_and_hovering_a_region_lights_words(page)
     explained = page.evaluate(
         "async () => (await fetch('/explain' + location.search.replace('photo', 'id'))).json()"
     )
+    ground = "all => all.map((one) => getComputedStyle(one).backgroundColor)"
+    dots = page.locator("#chips i").evaluate_all(ground)
+    assert len(set(dots)) == len(dots) == page.locator("#boxes .box").count()
     dotted = 0
     for number, word in enumerate(explained["words"]):
-        page.locator("#chips button").nth(number).hover()
+        chip = page.locator("#chips button").nth(number)
+        (colour,) = chip.locator("i").evaluate_all(ground) or [None]
+        chip.hover()
         expect(page.locator("#boxes .box b")).to_have_text(word["word"])
         assert is_dark(page) > 0.5
-        dot = page.locator("#chips button").nth(number).locator("i")
-        if dot.count():  # a word's dot and its frame are of one colour
+        # A word's dot, its frame and its chip are of one colour, and of no other word's dot.
+        if colour is None:
+            (colour,) = page.locator("#boxes .box b").evaluate_all(ground)
+            assert colour not in dots
+        else:
             dotted += 1
-            colour = dot.evaluate("one => getComputedStyle(one).backgroundColor")
-            expect(page.locator("#boxes .box")).to_have_css("border-top-color", colour)
+        expect(page.locator("#boxes .box")).to_have_css("border-top-color", colour)
+        expect(chip).to_have_css("background-color", colour)
         x1, y1, x2, _ = explained["regions"][word["strongest"]]["box"]
         frame, box = (
             page.locator("#frame").bounding_box(),
@@ -128,21 +134,6 @@ def test_hovering_a_word_lights_regions_and_hovering_a_region_lights_words(page)
     assert much == pytest.approx(shares, abs=1)
     page.mouse.move(5, 5)
     assert is_dark(page) == 0
-
-
-def test_a_map_on_the_page_is_that_of_the_figures(page):
-    rng = np.random.default_rng(0)
-    corners = np.sort(rng.random((12, 2, 2)), axis=1)  # (k, corner, axis)
-    boxes = corners.reshape(12, 4)
-    boxes[0], boxes[1] = [0, 0, 1, 1], [0.4, 0.4, 0.4005, 0.9]  # the whole, and a sliver
-    for weights in (rng.random(12), np.eye(12)[3], np.ones(12), np.zeros(12)):
-        shown = page.evaluate(
-            "async ([boxes, weights]) => Array.from("
-            "(await import('/static/veil.js')).softMap(boxes, weights, 48, 32))",
-            [boxes.tolist(), weights.tolist()],
-        )
-        drawn = soft_map(boxes, weights, 48, 32)
-        np.testing.assert_allclose(np.reshape(shown, (32, 48)), drawn, atol=1e-9)
 
 
 def test_best_sentences_become_words(page):

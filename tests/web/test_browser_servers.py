@@ -1,12 +1,16 @@
-"""The page in a real browser where the server itself is the matter: gone, guarded, or empty."""
+"""The page in a real browser where the server itself is the matter: gone, guarded, or filling."""
 
+import re
 import signal
+import time
 
 import pytest
 
+import search_parts
+import web_parts
 from browser_parts import chromium, expect, needs_chromium, page_of
+from crossgaze.search import adding
 from crossgaze.search.index import Index
-from crossgaze.vision.settings import ExtractConfig
 from page_parts import make_world, search, serving
 
 pytest.importorskip("fastapi", reason="needs crossgaze[serve]")
@@ -77,17 +81,93 @@ def test_the_token_is_asked_for_once(browser, world):
         assert page.evaluate("document.cookie") == ""  # no script can read it
 
 
-def test_an_empty_library_says_what_to_do(browser, world, tmp_path):
+def test_an_empty_library_says_what_to_do_and_sees_that_it_was_done(browser, tmp_path):
     with (
-        Index.create(
-            tmp_path / "index",
-            embedder=world / "vse",
-            reranker=world / "scan",
-            detector=ExtractConfig(regions="grid", backbone="efficientnet-lite0", size=64, grid=3),
-        ) as index,
+        web_parts.make_world(tmp_path, 0) as index,
         running(create_app(index)) as address,
         page_of(browser) as page,
     ):
         page.goto(address)
         expect(page.locator("#empty")).to_contain_text("No photographs yet")
+        expect(page.locator("#empty")).to_contain_text("this page sees it by itself")
         expect(page.locator("#empty")).to_contain_text("crossgaze index PHOTOS/ --into INDEX/")
+        for number in range(3):
+            search_parts.make_photo(tmp_path / "photos" / f"{number}.png", number)
+        web_parts.reopen(tmp_path).add(tmp_path / "photos")
+        expect(page.locator("#results .tile")).to_have_count(3)
+        expect(page.locator("#empty")).to_be_hidden()
+        expect(page.locator("#status")).to_contain_text("3 photographs")
+        page.wait_for_timeout(3000)  # a look that was under way
+        page.asked.clear()
+        page.wait_for_timeout(6000)
+        assert page.asked == []  # where something is, nobody looks
+
+
+class Gate(search_parts.CellSource):
+    """Lets photographs through up to one of them."""
+
+    before = ""  # a name, which waits with all behind it
+
+    def __call__(self, photos, names, go_on):
+        while names and names[0] >= self.before:
+            go_on()
+            time.sleep(0.01)
+        return super().__call__(photos, names, go_on)
+
+
+@pytest.fixture
+def gate(tmp_path, monkeypatch):
+    """Make an empty index and a folder of twelve; four are read, and acknowledged, at a time."""
+    search_parts.save_models(tmp_path)
+    for number in range(12):
+        search_parts.make_photo(tmp_path / "more" / f"{number:02}.png", number)
+    monkeypatch.setattr(adding, "COMMIT", 4)
+    monkeypatch.setattr(adding, "GROUP", 4)
+    monkeypatch.setattr(adding, "default_batch", lambda device: 0)  # groups are not larger
+    return Gate()
+
+
+def begin_adding(page, address, folder):
+    page.goto(address)
+    expect(page.locator("#empty")).to_contain_text("Add a folder")
+    page.locator("#empty").get_by_role("button", name="Add or update").click()
+    expect(page.locator("#job-words")).to_have_text(f"Adding {folder}: 0 of 12 photographs")
+    expect(page.locator("#empty")).to_contain_text("A folder is being read")
+
+
+def test_adding_shows_how_far_it_is_and_what_has_come(browser, tmp_path, gate):
+    folder, bar = tmp_path / "more", "#job-bar"
+    with (
+        search_parts.create(tmp_path, source=gate) as index,
+        running(create_app(index, ServeConfig(folders=(folder,)))) as address,
+        page_of(browser) as page,
+    ):
+        begin_adding(page, address, folder)
+        expect(page.locator(bar)).to_have_js_property("value", 0)
+        for count in (4, 8):
+            gate.before = f"{count:02}"
+            expect(page.locator("#job-words")).to_contain_text(f"{count} of 12 photographs, ")
+            expect(page.locator("#job-words")).to_contain_text(" left")
+            assert page.locator(bar).evaluate("bar => bar.value") == pytest.approx(count / 12)
+            expect(page.locator("#results .tile")).to_have_count(count)
+            expect(page.locator("#empty")).to_be_hidden()
+            expect(page.locator(bar)).to_be_visible()  # it is still going on
+        gate.before = "99"
+        expect(page.locator("#job-words")).to_contain_text("12 added")
+        expect(page.locator("#results .tile")).to_have_count(12)
+        assert page.complaints == []
+
+
+def test_a_server_that_is_stopped_while_a_folder_is_added(browser, tmp_path, gate):
+    folder = tmp_path / "more"
+    with search_parts.create(tmp_path, source=gate) as index, page_of(browser) as page:
+        with running(create_app(index, ServeConfig(folders=(folder,)))) as address:
+            begin_adding(page, address, folder)
+            gate.before = "04"
+            expect(page.locator("#results .tile")).to_have_count(4)
+        # Mostly it can still say so itself.
+        said = re.compile("stopped; what was done is kept|The server does not answer")
+        expect(page.get_by_role("alert").first).to_contain_text(said)
+        assert page.locator("#results .tile").count() == 4  # what was there stays
+        index.refresh()
+        assert len(index) == 4

@@ -1,6 +1,8 @@
 """Adding a folder over HTTP, and looking on."""
 
+import asyncio
 import json
+import threading
 import time
 
 import pytest
@@ -55,8 +57,8 @@ def test_a_folder_is_added_and_found_while_it_is_added(tmp_path, monkeypatch):
         again = client.post("/index", json={"folder": folder})
         assert again.status_code == 202
         assert wait(client)["words"] == "6 as before"
-    assert all(done == total_seen for done, _, total_seen in seen)  # acknowledged is found
-    assert len({done for done, _, _ in seen}) > 1
+    # Each batch here is acknowledged as soon as it has been read, and found then.
+    assert [done for done, _, found in seen if done == found] == [0, 2, 4, 6]
 
 
 def test_only_folders_that_were_named_at_the_start(tmp_path):
@@ -123,7 +125,7 @@ def test_stopping_ends_the_work_and_keeps_what_was_done(tmp_path, monkeypatch):
     step = jobs.Indexing._step
 
     def stopping(self, done, total):
-        self._stop = True
+        self._stop = done > 0
         step(self, done, total)
 
     monkeypatch.setattr(jobs.Indexing, "_step", stopping)
@@ -132,3 +134,46 @@ def test_stopping_ends_the_work_and_keeps_what_was_done(tmp_path, monkeypatch):
     assert indexing.job.words == "stopped; what was done is kept"
     index.refresh()
     assert 0 < len(index) < 6
+
+
+class Held(search_parts.CellSource):
+    """Goes from one photograph to the next until somebody lets it end."""
+
+    def __init__(self):
+        super().__init__()
+        self.free, self.at_work = threading.Event(), threading.Event()
+
+    def __call__(self, photos, names, go_on):
+        self.at_work.set()
+        while not self.free.wait(0.01):
+            go_on()
+        return super().__call__(photos, names, go_on)
+
+
+def test_giving_up_ends_a_group_of_photographs_in_the_middle(tmp_path):
+    search_parts.save_models(tmp_path)
+    search_parts.make_photo(tmp_path / "more" / "0.png", 0)
+    source = Held()
+    indexing = jobs.Indexing(search_parts.create(tmp_path, source=source), [tmp_path / "more"])
+    indexing.start(str(tmp_path / "more"), ())
+    try:
+        assert source.at_work.wait(60)
+        assert (indexing.job.state, indexing.job.done, indexing.job.of) == ("running", 0, 1)
+        indexing.stop(60)
+        assert indexing.job.words == "stopped; what was done is kept"
+    finally:
+        source.free.set()
+
+
+def test_whoever_looks_on_is_let_go_when_the_service_is_stopped(tmp_path):
+    indexing = jobs.Indexing(make_world(tmp_path, 0), ())
+    indexing.job = indexing.job.model_copy(update={"state": "running"})
+
+    async def look_on():
+        told = []
+        async for job in indexing.events():
+            told.append(job.state)
+            indexing.give_up()
+        return told
+
+    assert asyncio.run(asyncio.wait_for(look_on(), 60)) == ["running"]

@@ -1,8 +1,9 @@
 """See why: where a model looked when it compared a photograph with a sentence.
 
 MODEL is the folder of a model that matches (SCAN, BFAN, MMCA, Sum-Max, m-DAN, VSRN) or the name of
-one that ships. Without --out each word's strongest region is printed. --out x.html is a page where
-pointing at a word lights its regions; .png and .svg are figures as in the papers.
+one that ships; of an ensemble every member is explained. Without --out each word's strongest region
+is printed. --out x.html is a page where pointing at a word lights its regions; .png and .svg are
+figures as in the papers.
 
 Examples:
   crossgaze explain default dog.jpg "a brown dog runs in the snow"
@@ -28,6 +29,8 @@ from crossgaze.errors import InputError
 
 if TYPE_CHECKING:
     from crossgaze.explain.explanation import Explanation
+    from crossgaze.models.matcher import Matcher
+    from crossgaze.vision.settings import ExtractConfig
 
 SHEETS = (".png", ".svg", ".jpg", ".jpeg", ".webp")
 
@@ -40,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="FILE", help="write a page (.html) or figure (.png, .svg)")
     parser.add_argument("--beside", metavar="MODEL", help="another model on the same pair")
     parser.add_argument(
-        "--map", metavar="NAME", help="of a figure: t-i, i-t, 'head 2' (default: the first)"
+        "--map", metavar="NAME", help="t-i, i-t, 'head 2', 'step 2' (default: the first)"
     )
     made = parser.add_argument_group("regions (default: made as those that the model learned from)")
     made.add_argument("--regions", metavar="KIND", help="objects, grid, or selective-search")
@@ -84,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
         save(every, out, view=args.map)
     if args.json:
         told = [{"image": args.image, **one.to_dict()} for one in every]
-        print_json(told[0] if args.beside is None else told)
+        print_json(told if len(told) > 1 else told[0])
         return 0
     for one in every:
         _print(one, args.map)
@@ -96,8 +99,7 @@ def run(args: argparse.Namespace) -> int:
 def _explain(args: argparse.Namespace) -> list[Explanation]:
     from pathlib import Path
 
-    from crossgaze.explain.explaining import explain, load_matcher
-    from crossgaze.explain.regions import source_for
+    from crossgaze.explain.explaining import load_matchers, together
     from crossgaze.models.reading import read_words
     from crossgaze.vision.settings import ExtractConfig
 
@@ -111,27 +113,34 @@ def _explain(args: argparse.Namespace) -> list[Explanation]:
             weights=None if args.weights is None else Path(args.weights),
             detector=args.detector or "objects",
         )
-    loaded = [load_matcher(name) for name in (args.model, args.beside) if name is not None]
-    for _, model in loaded:
+    loaded = [load_matchers(name) for name in (args.model, args.beside) if name is not None]
+    for _, model in (member for members in loaded for member in members):
         read_words(model, "sentence", args.sentence)  # before a network is loaded
-    every = []
-    for called, model in loaded:
-        if args.store is not None:
-            seen = explain(model, args.image, args.sentence, store=args.store, name=called)
-        else:
-            source, fit, notes = source_for(
-                model,
-                config,
-                detector=args.detector or "objects",
-                weights=args.weights,
-                device=args.device,
-            )
-            model = model.to(source.device)
-            seen = explain(
-                model, args.image, args.sentence, source=source, fit=fit, name=called, notes=notes
-            )
-        every.append(seen)
+    every: list[Explanation] = []
+    for members in loaded:
+        every += together([_explain_one(args, config, *member) for member in members])
     return every
+
+
+def _explain_one(
+    args: argparse.Namespace, config: ExtractConfig | None, called: str, model: Matcher
+) -> Explanation:
+    from crossgaze.explain.explaining import explain
+    from crossgaze.explain.regions import source_for
+
+    if args.store is not None:
+        return explain(model, args.image, args.sentence, store=args.store, name=called)
+    source, fit, notes = source_for(
+        model,
+        config,
+        detector=args.detector or "objects",
+        weights=args.weights,
+        device=args.device,
+    )
+    model = model.to(source.device)
+    return explain(
+        model, args.image, args.sentence, source=source, fit=fit, name=called, notes=notes
+    )
 
 
 def _print(seen: Explanation, view: str | None) -> None:
@@ -144,8 +153,10 @@ def _print(seen: Explanation, view: str | None) -> None:
         for number in seen.shown:
             region = int(weights[number].argmax())
             share = float(weights[number, region])
-            named = seen.label(region) if share > 0 else "none"
-            rows.append((seen.words[number], named, f"{100 * share:.1f} %", _place(seen, region)))
+            named, place = seen.label(region), _place(seen, region)
+            if share <= 0:
+                named, place = "none", ""
+            rows.append((seen.words[number], named, f"{100 * share:.1f} %", place))
         print_table(rows, header=("word", "strongest region", "weight", "box"), title=title)
     elif seen.region_weights is not None:
         rows = []

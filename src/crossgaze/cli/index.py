@@ -11,6 +11,7 @@ Examples:
   crossgaze index holidays/ --into index/ --tag holidays
   crossgaze index --sentences captions.txt --into index/
   crossgaze index --from index/ --into other/ --engine http://127.0.0.1:19530/photos
+  crossgaze index --into index/ --remove "holidays/*"
   crossgaze index --into index/ --info
   crossgaze index photos/ --into mine/ --embedder my-vsrn/ --reranker my-scan/
 """
@@ -26,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from crossgaze.cli.output import add_json, print_json, print_table, readable_bytes, say
 from crossgaze.cli.streams import complain, write
-from crossgaze.errors import InputError
+from crossgaze.errors import InputError, one_line
 
 if TYPE_CHECKING:
     from crossgaze.search.index import Index
@@ -62,6 +63,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--every", metavar="SECONDS", type=float, default=5.0, help="between looks (default 5)"
     )
     parser.add_argument("--from", metavar="OLD", dest="old", help="copy an index to another engine")
+    parser.add_argument(
+        "--remove",
+        metavar="PATTERN",
+        help="take photographs out whose paths are such as 'holidays/*', before anything else",
+    )
     parser.add_argument("--compact", action="store_true", help="give back unused room")
     parser.add_argument("--info", action="store_true", help="say what the index holds")
     add_json(parser)
@@ -69,27 +75,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do what was asked, and print what was done."""
-    todo = [args.photos, args.sentences, args.old, args.compact, args.info]
-    if not any(todo):
+    more = [args.photos, args.sentences, args.remove, args.compact, args.info]
+    if not any(more) and args.old is None:
         raise InputError(
-            "index: got nothing to do, wanted PHOTOS, --sentences, --from, --compact or --info"
+            "index: got nothing to do, wanted PHOTOS, --sentences, --from, --remove, --compact "
+            "or --info"
         )
-    if args.watch and args.photos is None:
-        raise InputError("--watch: wanted PHOTOS with it, the folder to look at")
+    if args.watch:
+        _require_watchable(args)
+    from crossgaze.search.filters import Where
+    from crossgaze.search.head import FILE
+
+    gone = None if args.remove is None else Where.of(path=args.remove)
     shown: dict[str, Any] = {}
     if args.old is not None:
         moved = _move(args)
-        if todo == [None, None, args.old, False, False]:
+        if not any(more):
             if args.json:
                 print_json(moved)
             return 0
         shown["moved"] = moved
-    from crossgaze.search.head import FILE
-
     there = "://" in args.into or (Path(args.into) / FILE).exists()
     with _open(args) as index:
+        if gone is not None:
+            shown["removed"] = index.remove(gone)
         try:
-            reports = _fill(index, args)
+            reports, said = _fill(index, args, there=there)
         except InputError:
             if not there:
                 from crossgaze.search.making import unmake_index
@@ -103,12 +114,25 @@ def run(args: argparse.Namespace) -> int:
             shown["index"] = index.describe()
             (_print_line if args.watch else print_json)(shown)
         else:
+            if gone is not None:
+                say(f"{shown['removed']:,} photographs removed from the index, by {args.remove!r}")
             for name, report in reports.items():
                 _show(report, name)
             _info(index)
         if args.watch:
-            _watch(index, args, reports["photographs"])
+            _watch(index, args, said)
     return 0
+
+
+def _require_watchable(args: argparse.Namespace) -> None:
+    """Refuse what no look could mend, before the first of them."""
+    from crossgaze.search.entries import clean_tags
+    from crossgaze.search.watching import require_every
+
+    if args.photos is None:
+        raise InputError("--watch: wanted PHOTOS with it, the folder to look at")
+    require_every(args.every)
+    clean_tags(args.tag)
 
 
 def _open(args: argparse.Namespace) -> Index:
@@ -146,13 +170,30 @@ def _open(args: argparse.Namespace) -> Index:
     return index
 
 
-def _fill(index: Index, args: argparse.Namespace) -> dict[str, IndexReport]:
-    reports = {}
+def _fill(
+    index: Index, args: argparse.Namespace, *, there: bool
+) -> tuple[dict[str, IndexReport], set[str]]:
+    """Take in what was named, and return the reports, and what a watch need not say again.
+
+    Over an index that is there already a watch may begin while the folder is away: its disk may
+    be mounted later.
+    """
+    from crossgaze.search.planning import is_away
+    from crossgaze.search.watching import unreadable_line
+
+    reports, said = {}, set()
     if args.photos is not None:
-        reports["photographs"] = _photos(index, args)
+        try:
+            reports["photographs"] = _photos(index, args)
+            said = {unreadable_line(*one) for one in reports["photographs"].unreadable}
+        except InputError as error:
+            if not (args.watch and there and is_away(index, args.photos)):
+                raise
+            complain(f"{error}; waiting for it")
+            said = {str(error)}
     if args.sentences is not None:
         reports["sentences"] = index.add_sentences(args.sentences)
-    return reports
+    return reports, said
 
 
 def _photos(index: Index, args: argparse.Namespace) -> IndexReport:
@@ -162,11 +203,7 @@ def _photos(index: Index, args: argparse.Namespace) -> IndexReport:
         return index.add(args.photos, tags=args.tag, on_progress=step)
 
 
-def _watch(index: Index, args: argparse.Namespace, first: IndexReport) -> None:
-    from crossgaze.search.watching import unreadable_line
-
-    said = {unreadable_line(*one) for one in first.unreadable}  # in the first report already
-
+def _watch(index: Index, args: argparse.Namespace, said: set[str]) -> None:
     def trouble(line: str) -> None:
         if line not in said:
             complain(line)
@@ -221,11 +258,11 @@ def _show(report: IndexReport, what: str) -> None:
     ]
     print_table([row for row in rows if row[1] or row[0] == f"{what} found"])
     for name, reason in report.unreadable[:5]:
-        say(f"  unreadable: {name}: {reason}")
+        say(one_line(f"  unreadable: {name}: {reason}"))
     if len(report.unreadable) > 5:
         say(f"  ... and {len(report.unreadable) - 5} more; --json lists them")
     for entry in report.left_out:
-        say(f"  left out: {entry}")
+        say(one_line(f"  left out: {entry}"))
 
 
 def _info(index: Index) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from crossgaze.cli.streams import write
+from crossgaze.errors import one_line
 
 UNLIMITED = 1_000_000  # columns of an output that is no terminal
 
@@ -29,21 +30,24 @@ def print_json(value: Any) -> None:  # noqa: ANN401 (JSON is Any)
 def print_table(
     rows: Iterable[Sequence[object]], header: Sequence[str] = (), title: str = ""
 ) -> None:
-    """Print rows as a table, nothing cut: folded in a terminal, each row a line elsewhere."""
+    """Print rows as a table, nothing cut: folded in a terminal, each row a line elsewhere.
+
+    A file may be called anything: signs that a terminal would obey are written out.
+    """
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(*header, show_header=bool(header), box=None)
     for row in rows:
-        table.add_row(*(Text(shown(cell)) for cell in row))
+        table.add_row(*(Text(one_line(shown(cell))) for cell in row))
     for column in table.columns:
         column.overflow = "fold"  # a path with an ellipsis in it is none
     width = None if sys.stdout.isatty() else UNLIMITED
     console = Console(file=sys.stdout, width=width, highlight=False)
     with console.capture() as drawn:
         if title:  # by itself: a table would fold it at its own width
-            console.print(Text(title, style="table.title"), soft_wrap=True)
+            console.print(Text(one_line(title), style="table.title"), soft_wrap=True)
         console.print(table)
     write(drawn.get())
 
@@ -61,8 +65,8 @@ def shown(value: object) -> str:
 
 
 def say(text: str) -> None:
-    """Print a line on stdout."""
-    write(text + "\n")
+    """Print a line on stdout, or several, without signs that a terminal would obey."""
+    write("".join(f"{one_line(line)}\n" for line in text.split("\n")))
 
 
 def program() -> str:

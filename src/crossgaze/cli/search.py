@@ -15,7 +15,7 @@ from pathlib import Path
 
 from crossgaze.cli.output import add_json, print_json, print_table, say
 from crossgaze.cli.streams import complain
-from crossgaze.errors import InputError
+from crossgaze.errors import InputError, one_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
         print_json(found.to_dict())
         return 0
     for note in found.notes:
-        complain(note)
+        complain(one_line(note))
     rows = [(hit.rank, f"{hit.score:.3f}", hit.path) for hit in found.hits]
     print_table(rows, header=("", "score", "photograph"), title=found.query)
     if found.sentences:

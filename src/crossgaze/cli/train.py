@@ -19,8 +19,8 @@ Examples:
   crossgaze train recipes/rdan-daquar.yaml model.steps=3
   crossgaze train mine.yaml --tensorboard --device cpu
 
-Several GPUs or processes together, each with a part of every batch:
-  torchrun --nproc-per-node 2 -m crossgaze train recipes/flickr8k/scan-t-i-avg.yaml
+Several GPUs or processes together, each with a part of every batch, features in memory once:
+  torchrun --nproc-per-node 2 -m crossgaze train recipes/flickr8k/bfan.yaml data.in_memory=false
 """
 
 from __future__ import annotations

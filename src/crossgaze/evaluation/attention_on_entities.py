@@ -64,10 +64,10 @@ def measure_attention(
         raise InputError(f"{captioned.name}: no caption has a phrase with a box in the entities")
     for start in range(0, len(work), CAPTIONS):
         part = work[start : start + CAPTIONS]
-        weights, counts = _weights(model, regions, captioned, part, config)
+        weights, counts, drops = _weights(model, regions, captioned, part, config)
         for row, (image, caption, phrases) in enumerate(part):
             k = int(counts[row])
-            threshold = config.limit(model.family, k)
+            threshold = config.limit(k, drops=drops)
             spans = token_spans(model, captioned.captions[caption], aligned.captions[caption].words)
             places = np.asarray(regions.boxes[regions.rows[image]], np.float64)[:k]
             for first, last, boxes in phrases:
@@ -116,8 +116,11 @@ def _weights(
     captioned: CaptionedImages,
     part: Sequence[Work],
     config: AttentionConfig,
-) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
-    """Return the attention of some pairs, (P, words, regions), and their numbers of regions."""
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64], bool]:
+    """Return the attention of some pairs, (P, words, regions), and their numbers of regions.
+
+    And whether the model itself sets weights to 0.
+    """
     images = sorted({image for image, _, _ in part})
     place = {image: row for row, image in enumerate(images)}
     with torch.no_grad():
@@ -130,9 +133,8 @@ def _weights(
         raise NoMapError(
             f"{model.family}: has no map {config.map!r} of words over regions (its maps: {names})"
         )
-    return found.weights[:, found.names.index(config.map)].numpy(force=True), seen.counts.numpy(
-        force=True
-    )
+    weights = found.weights[:, found.names.index(config.map)].numpy(force=True)
+    return weights, seen.counts.numpy(force=True), found.dense is not None
 
 
 def token_spans(model: Matcher, text: str, words: Sequence[str]) -> list[tuple[int, int]]:

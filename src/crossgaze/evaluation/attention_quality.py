@@ -8,7 +8,7 @@ Constraints (CCR/CCS), section 3.4. For word t_j of a phrase that Flickr30k Enti
 | R_j, relevant: IoU of region and the phrase's box > T_IoU | `relevant` (k,) |
 | A_j, attended: attention weight > T_Att | `attended` (w, k) |
 | T_IoU | `AttentionConfig.overlap`, 0.5 |
-| T_Att, 1/36 (1/k) for SCAN, 0 for BFAN | `AttentionConfig.threshold` |
+| T_Att, 1/36 (1/k) for SCAN, 0 for BFAN | `AttentionConfig.limit` |
 | AP_j, AR_j, AF_j, eq. 10 | `word_quality` (w,) each |
 
 Words are measured one by one, the largest value within a phrase (of each measure by itself) is the
@@ -61,8 +61,8 @@ class AttentionConfig:
 
     Args:
         overlap: T_IoU; a region is relevant above it.
-        threshold: T_Att; None takes 0 for BFAN, whose weights of what it drops are 0, and 1/k for
-            every other model, k the image's number of regions.
+        threshold: T_Att; None takes 0 for a model that sets weights to 0 itself, as BFAN does
+            (`Attention.dense`), and 1/k for every other, k the image's number of regions.
         several: a phrase with several boxes takes "any" of them or their "union".
         map: which of the model's maps.
     """
@@ -80,11 +80,16 @@ class AttentionConfig:
         if self.several not in get_args(Several):
             raise InputError(f"several: got {self.several!r}, wanted any or union")
 
-    def limit(self, family: str, regions: int) -> float:
-        """Return T_Att for a family's attention over so many regions."""
+    def limit(self, regions: int, *, drops: bool) -> float:
+        """Return T_Att for attention over so many regions, as CCR and CCS draw the line.
+
+        Args:
+            regions: k.
+            drops: whether the model itself sets weights to 0.
+        """
         if self.threshold is not None:
             return self.threshold
-        return 0.0 if family == "bfan" else 1 / regions
+        return 0.0 if drops else 1 / regions
 
 
 @dataclass(frozen=True, eq=False)

@@ -71,8 +71,9 @@ class Fold:
 
     Args:
         ranks: of its images and captions.
-        best_texts: (n, K) scores and caption numbers within the fold, or None.
-        best_images: (m, K) scores and image numbers within the fold, or None.
+        best_texts: (n, K) scores and caption numbers within the fold, or None; of equal scores the
+            wrong answers come first, then each in its order.
+        best_images: (m, K) scores and image numbers within the fold, likewise, or None.
     """
 
     ranks: Retrieval
@@ -222,8 +223,17 @@ def _fold(scores: npt.NDArray[Any], image_of: npt.NDArray[np.int64], top: int) -
         return Fold(ranks)
     texts, images = BestTexts(top), BestImages(top)
     for start in range(0, len(scores), 512):
-        block = torch.from_numpy(np.array(scores[start : start + 512]))
-        texts.take(start, block)
-        images.take(start, block)
-    best = [(sink.scores.numpy(), sink.rows.numpy()) for sink in (texts, images)]
-    return Fold(ranks, best[0], best[1])
+        block = np.array(scores[start : start + 512], np.float64)
+        # Right answers stand behind the wrong ones that score the same, as ranks count them:
+        # between two numbers of single precision there is room for that.
+        columns = np.flatnonzero((image_of >= start) & (image_of < start + len(block)))
+        own = (image_of[columns] - start, columns)
+        block[own] = np.nextafter(block[own], -np.inf)
+        texts.take(start, torch.from_numpy(block))
+        images.take(start, torch.from_numpy(block))
+    said, seen = texts.rows.numpy(), images.rows.numpy()  # (n, K), (m, K)
+    return Fold(
+        ranks,
+        (scores[np.arange(len(said))[:, None], said], said),
+        (scores[seen, np.arange(len(seen))[:, None]], seen),
+    )

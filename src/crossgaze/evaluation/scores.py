@@ -15,6 +15,7 @@ from crossgaze.data.captions.captioned import CaptionedImages
 from crossgaze.data.text.vocabulary import UNKNOWN
 from crossgaze.errors import InputError
 from crossgaze.evaluation.sources import RegionSource
+from crossgaze.evaluation.twins import Places, Twins, twin_captions, twin_images
 from crossgaze.models.encoded import Encoded
 from crossgaze.models.ensemble import Ensemble
 from crossgaze.models.matcher import Matcher
@@ -30,21 +31,26 @@ class MeanScores:
     Args:
         out: (N, M), zero before the first model.
         models: how many there are.
+        images: which of the N images are twins; rows come of each once, in the order found there.
+        texts: which of the M captions are, to this model.
     """
 
-    def __init__(self, out: npt.NDArray[Any], models: int) -> None:
-        self.out, self.models = out, models
+    def __init__(self, out: npt.NDArray[Any], models: int, images: Twins, texts: Twins) -> None:
+        self.out, self.models, self.images, self.texts = out, models, images, texts
 
     def take(self, start: int, scores: Tensor) -> None:
-        """Add some rows."""
+        """Add the rows of some different images, to all their twins."""
         wrong = (~torch.isfinite(scores)).nonzero()
         if len(wrong):
             image, text = (int(place) for place in wrong[0])
             raise InputError(
-                f"model: scores image {start + image} with caption {text} as "
-                f"{float(scores[image, text])}, wanted finite scores"
+                f"model: scores image {self.images.first[start + image]} with caption "
+                f"{self.texts.first[text]} as {float(scores[image, text])}, wanted finite scores"
             )
-        self.out[start : start + len(scores)] += (scores / self.models).numpy(force=True)
+        part = (scores / self.models).numpy(force=True)
+        # Row by row: an image may have any number of twins, and the block may just fit in memory.
+        for place, number in self.images.places(start, start + len(part)):
+            self.out[place] += part[number - start].take(self.texts.number)
 
 
 def matchers_of(models: Sequence[Matcher | Ensemble]) -> list[Matcher]:
@@ -66,6 +72,8 @@ def score_split(
     """Return the mean of the models' scores of every image with every caption, (N, M).
 
     Neither side is held padded: sentences are packed as they are encoded, images come and go.
+    What is the same to a model has the same scores, bit for bit, and the order of images and
+    captions changes no bit of any (`crossgaze.evaluation.twins`).
 
     Args:
         models: one or more that take the same regions.
@@ -78,17 +86,18 @@ def score_split(
     """
     shape = (len(captioned), len(captioned.captions))
     out = _room(shape, np.dtype(np.float64 if _double(models) else np.float32))
-    sink = MeanScores(out, len(models))
+    seen = twin_images(regions, start, start + len(captioned), batch)
     with torch.no_grad():
         for number, model in enumerate(models):
+            said = twin_captions(model.text, captioned.captions)
             before = number * len(captioned)
             score_into(
                 model,
-                _images(model, regions, start, start + len(captioned), batch),
-                _texts(model, captioned.captions, batch),
-                [sink],
+                _images(model, regions, start + seen.first, batch),
+                _texts(model, [captioned.captions[place] for place in said.first], batch),
+                [MeanScores(out, len(models), seen, said)],
                 budget=budget,
-                on_progress=_shifted(on_progress, before),
+                on_progress=_counted(on_progress, before + seen.ends),
             )
     return out
 
@@ -111,11 +120,9 @@ def check_captions(models: Sequence[Matcher], captioned: CaptionedImages) -> tup
     return (unknown, words) if plain else None
 
 
-def _images(
-    model: Matcher, regions: RegionSource, start: int, stop: int, batch: int
-) -> Iterator[Encoded]:
-    for first in range(start, stop, batch):
-        yield model.encode_images(*regions.read(slice(first, min(first + batch, stop))))
+def _images(model: Matcher, regions: RegionSource, places: Places, batch: int) -> Iterator[Encoded]:
+    for first in range(0, len(places), batch):
+        yield model.encode_images(*regions.read(places[first : first + batch].tolist()))
 
 
 def _texts(model: Matcher, captions: Sequence[str], batch: int) -> Iterator[Encoded]:
@@ -135,9 +142,10 @@ def _double(models: Sequence[Matcher]) -> bool:
     return any(next(model.parameters()).dtype == torch.float64 for model in models)
 
 
-def _shifted(
-    on_progress: Callable[[int], None] | None, before: int
+def _counted(
+    on_progress: Callable[[int], None] | None, counts: Places
 ) -> Callable[[int], None] | None:
+    """Return what tells, for so many different images, how many that are with their twins."""
     if on_progress is None:
         return None
-    return lambda done: on_progress(before + done)
+    return lambda done: on_progress(int(counts[done]))

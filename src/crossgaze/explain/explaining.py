@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -59,7 +61,8 @@ def explain(
     """Return where a model looked when it compared a photograph with a sentence.
 
     Args:
-        model: one that matches, its folder, or its name in the zoo.
+        model: one that matches, its folder, or its name in the zoo; of several in one
+            (`crossgaze.models.ensemble`) each is explained by itself, see `load_matchers`.
         image: the photograph's file.
         sentence: in words.
         source: makes the regions; if not given, what the model was trained with.
@@ -118,7 +121,27 @@ def explain(
 
 
 def load_matcher(model: Matcher | Ensemble | str | Path) -> tuple[str, Matcher]:
-    """Return what a model is called, and itself, loaded."""
+    """Return what a model is called, and itself, loaded; several in one are refused."""
+    first, *others = load_matchers(model)
+    if others:
+        inside = " and ".join(name for name, _ in (first, *others))
+        raise InputError(
+            "model: is several models in one, each of which looks for itself; explain them one by "
+            f"one ({inside})"
+        )
+    return first
+
+
+def load_matchers(model: Matcher | Ensemble | str | Path) -> tuple[tuple[str, Matcher], ...]:
+    """Return a model's members, each with what it is called; a single model is its own.
+
+    Example:
+        ```python
+        pairs = load_matchers("my-pair")  # an ensemble's folder, or an ensemble
+        seen = [explain(one, "dog.jpg", "a dog", name=name) for name, one in pairs]
+        save(together(seen), "why.html")
+        ```
+    """
     called = getattr(model, "family", "")
     if not isinstance(model, Matcher | Ensemble):
         path = Path(model)
@@ -126,18 +149,27 @@ def load_matcher(model: Matcher | Ensemble | str | Path) -> tuple[str, Matcher]:
         called = f"{path.parent.name}/{path.name}" if path.name == "best" else path.name
         model = load(model)
     if isinstance(model, Ensemble):
-        inside = " and ".join(f"{called}/{number}" for number in range(len(model.matchers)))
-        raise InputError(
-            f"model: {called} is several models, each of which looks for itself; explain one of "
-            f"them ({inside})"
-        )
+        return tuple((f"{called}/{n}", one.eval()) for n, one in enumerate(model.matchers))
     if not isinstance(model, Matcher):
         kind = getattr(model, "family", type(model).__name__)
         raise InputError(
             f"{called or 'model'}: is a {kind}, which compares no sentence with a photograph; "
             "crossgaze ask draws what one that answers looked at"
         )
-    return called, model.eval()
+    return ((called, model.eval()),)
+
+
+def together(seen: Sequence[Explanation]) -> tuple[Explanation, ...]:
+    """Return what an ensemble's members saw, each with a note of the score that they give together.
+
+    Args:
+        seen: one explanation a member, of the same photograph and sentence.
+    """
+    if len(seen) < 2:
+        return tuple(seen)
+    score = sum(one.score for one in seen) / len(seen)
+    note = f"one of {len(seen)} models that score together: {score:.3f}, the mean of theirs"
+    return tuple(replace(one, notes=(note, *one.notes)) for one in seen)
 
 
 def _array(part: torch.Tensor | None) -> Floats | None:

@@ -10,13 +10,16 @@ above, and pixel p at its centre (x, y), region i with box (x1, y1, x2, y2) cove
 where dx = E (x2 - x1), dy = E (y2 - y1). An edge that lies on the picture's own edge does not fade:
 such a region was cut off there and did not end. Of the weights w_i of the regions over a pixel,
 
-    rule "strongest":  H(p) = min(1, sum_i K_i(p)) sum_i w_i^3 K_i(p) / sum_i w_i^2 K_i(p)
+    rule "strongest":  H(p) = sum_i w_i (C_i(p) - C_{i-1}(p)), C_i(p) = min(1, sum_{j<=i} K_j(p))
     rule "sum":        H(p) = sum_i w_i K_i(p)
 
-and M(p) = H(p) / max_q H(q). The first is a mean of the weights in which a strong region outvotes
-the weak ones around it. Found objects crowd and overlap: a sum lights the crowd, whatever was
-looked at there, while the mean is even where all weights are equal, over objects and, since
-s(t) + s(1 - t) = 1, without a seam over the cells of a grid. The sum is VSRN's own (section 4.5).
+and M(p) = H(p) / max_q H(q). In the first, regions are numbered from the strongest down: the
+strongest takes as much of the pixel as it covers, K_1, and every other one what is left, until the
+pixel is full. So a pixel well inside its strongest region has that region's weight, whatever lies
+below; where that one's edge fades, the next shows through; and a region without weight changes
+nothing. Found objects crowd and overlap: a sum lights the crowd, whatever was looked at there,
+while this is even where all weights are equal, over objects and, since s(t) + s(1 - t) = 1, without
+a seam over the cells of a grid. The sum is VSRN's own (section 4.5).
 """
 
 from __future__ import annotations
@@ -71,20 +74,28 @@ def soft_map(
     top = float(given.max(initial=0.0))
     if top <= SMALLEST:
         return np.zeros((height, width))
-    given = given / top  # so that no power of it is too small for a number
-
-    def total(part: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        found: npt.NDArray[np.float64] = (part[:, None] * down).T @ across  # (height, width)
-        return found
-
-    if rule == "sum":
-        heat = total(given)
-    else:
-        votes = total(given**2)
-        mean = np.divide(total(given**3), votes, out=np.zeros_like(votes), where=votes > SMALLEST)
-        heat = np.minimum(total(np.ones_like(given)), 1.0) * mean
+    given = given / top
+    heat = (given[:, None] * down).T @ across if rule == "sum" else _filled(given, across, down)
     most = float(heat.max())
     return heat / most if most > 0 else heat
+
+
+def _filled(
+    weights: npt.NDArray[np.float64],
+    across: npt.NDArray[np.float64],
+    down: npt.NDArray[np.float64],
+) -> npt.NDArray[np.float64]:
+    """Return the rule "strongest", (height, width), of covers K = down x across."""
+    heat = np.zeros((down.shape[1], across.shape[1]))
+    room = np.ones_like(heat)  # what no stronger region has taken of a pixel
+    for region in np.argsort(-weights, kind="stable"):
+        # Only where it reaches: of a grid's cells each reaches little.
+        rows, columns = down[region] > 0, across[region] > 0
+        here = np.ix_(rows, columns)
+        part = np.minimum(np.outer(down[region, rows], across[region, columns]), room[here])
+        heat[here] += weights[region] * part
+        room[here] -= part
+    return heat
 
 
 def _profiles(

@@ -32,11 +32,13 @@ LEVELS = 4  # a veil's darkness comes in steps of this, of 255, which makes it s
 LISTED = 3  # regions a word in the table
 
 
-def page(seen: Explanation | Sequence[Explanation]) -> str:
+def page(seen: Explanation | Sequence[Explanation], view: str | None = None) -> str:
     """Return one explanation, or several of the same photograph and sentence, as HTML.
 
     Args:
         seen: what `explain` gave.
+        view: the map that it opens with, one of `Explanation.views`; the first if not given, and
+            where a model of several has no such map.
     """
     every = [seen] if isinstance(seen, Explanation) else list(seen)
     if not every:
@@ -47,8 +49,8 @@ def page(seen: Explanation | Sequence[Explanation]) -> str:
     policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
     policy += f"script-src 'sha256-{digest}'"
     # Inside a script nothing is escaped, and only "<" could end it.
-    data = json.dumps([_data(one) for one in every]).replace("<", "\\u003c")
-    sections = "\n".join(_section(one) for one in every)
+    data = json.dumps([_data(one, view) for one in every]).replace("<", "\\u003c")
+    sections = "\n".join(_section(one, view) for one in every)
     first = every[0]
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
@@ -80,12 +82,12 @@ def _hint(every: Sequence[Explanation]) -> str:
     return "Point at a region for its name."
 
 
-def _section(seen: Explanation) -> str:
+def _section(seen: Explanation, view: str | None) -> str:
     """Return one model's part, readable without the script, too."""
     named = "" if seen.model == seen.family else f"{escape(seen.family)}, "
-    views = [view["name"] for view in _views(seen, veils=False)]
-    tabs = "".join(f'<button type="button">{escape(name)}</button>' for name in views)
-    tabs = f'<div class="views" role="group" aria-label="Map">{tabs}</div>' if views[1:] else ""
+    names = [one["name"] for one in _views(seen, veils=False)]
+    tabs = "".join(f'<button type="button">{escape(name)}</button>' for name in names)
+    tabs = f'<div class="views" role="group" aria-label="Map">{tabs}</div>' if names[1:] else ""
     notes = "".join(f'<p class="notes">{escape(sentence_case(note))}.</p>' for note in seen.notes)
     small = _small(seen)
     height, width = small.shape[:2]
@@ -99,7 +101,7 @@ def _section(seen: Explanation) -> str:
 <div class="words" role="group" aria-label="Words of the sentence">{_chips(seen)}</div>
 <p class="told" role="status"></p>
 {tabs}<p class="meaning">{escape(sentence_case(seen.meaning))}.</p>{notes}
-{_table(seen)}</section>"""
+{_table(seen, view)}</section>"""
 
 
 def _chips(seen: Explanation) -> str:
@@ -120,11 +122,12 @@ def _speaks(seen: Explanation, word: str) -> bool:
     return seen.kind in ("words", "steps") and is_word(word)
 
 
-def _table(seen: Explanation) -> str:
+def _table(seen: Explanation, view: str | None) -> str:
     """Return the strongest regions of every word as a table, for those who see no picture."""
     if seen.kind != "words":
         return ""
-    weights = seen.view()
+    name = _opened(seen, view)
+    weights = seen.view(name)
     rows = []
     for number in seen.shown:
         order = np.argsort(-weights[number], kind="stable")[:LISTED]
@@ -136,18 +139,23 @@ def _table(seen: Explanation) -> str:
         word = escape(seen.words[number])
         rows.append(f'<tr><th scope="row">{word}</th>{cells}</tr>')
     return (
-        f"<details><summary>Strongest regions of every word ({escape(seen.views[0])})</summary>"
+        f"<details><summary>Strongest regions of every word ({escape(name)})</summary>"
         f'<div class="table"><table>{"".join(rows)}</table></div></details>'
     )
 
 
-def _data(seen: Explanation) -> dict[str, Any]:
+def _opened(seen: Explanation, view: str | None) -> str:
+    """Return the map that a model's part opens with."""
+    return seen.require_view(view if view in seen.views else None)
+
+
+def _data(seen: Explanation, view: str | None) -> dict[str, Any]:
     """Return what the script needs: boxes in percent, and the weights and veils of each map."""
     x1, y1, x2, y2 = (100 * seen.boxes[:, side] for side in range(4))
     boxes = np.stack([x1, y1, x2 - x1, y2 - y1], 1)
     start = None
     if seen.kind == "words" and seen.shown:
-        peaks = seen.view().max(1)
+        peaks = seen.view(_opened(seen, view)).max(1)
         telling = [n for n in seen.shown if seen.words[n] not in SMALL] or list(seen.shown)
         start = max(telling, key=lambda number: float(peaks[number]))
     rests = {
@@ -161,6 +169,7 @@ def _data(seen: Explanation) -> dict[str, Any]:
         "boxes": np.round(boxes.astype(np.float64), 2).tolist(),
         "labels": [seen.label(region) for region in range(len(seen.boxes))],
         "views": _views(seen, veils=True),
+        "view": seen.views.index(_opened(seen, view)) if seen.views else 0,
         "start": start,
         "rest": rests[seen.kind],
     }

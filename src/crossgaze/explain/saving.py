@@ -22,13 +22,14 @@ def save(
         seen: what `explain` gave.
         out: a file; .html is the page that answers to the pointer, .png, .svg, .jpg and .webp are
             figures.
-        view: of a figure: which map of words and regions (`Explanation.views`); a page has all.
+        view: which map (`Explanation.views`): the one of a figure of words and regions, the one
+            that a page, which has all, opens with.
     """
     path = require_target(out)
     if path.suffix.lower() in PAGES:
         from crossgaze.explain.page import page
 
-        write_atomically(path, page(seen))
+        write_atomically(path, page(seen, view))
         return
     from crossgaze.explain.figure import draw
 

@@ -22,12 +22,12 @@ from crossgaze.data.regions.writer import RegionWriter
 from crossgaze.errors import InputError
 from crossgaze.search.entries import Entry, clean_tags
 from crossgaze.search.kept import reopen_writer
-from crossgaze.search.planning import Plan, digest_of, make_plan
+from crossgaze.search.planning import Plan, digest_of, make_plan, wall_clock
 from crossgaze.search.report import IndexReport
 from crossgaze.threads import cores
 from crossgaze.vision.listing import list_photos
 from crossgaze.vision.photos import MAX_BYTES, Photo, PhotoError, read_photo
-from crossgaze.vision.pipeline import GROUP, Group, PixelBudget, extract_groups
+from crossgaze.vision.pipeline import Group, PixelBudget, extract_groups
 from crossgaze.vision.settings import ExtractConfig
 from crossgaze.vision.sources.base import RegionSource
 from crossgaze.vision.sources.making import default_batch
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from crossgaze.search.index import Index
 
 COMMIT, SECONDS = 128, 5.0  # a batch is acknowledged with so many photographs, or after so long
+GROUP = 8  # photographs that a thread takes at a time; as often one hears how far it is
 TIDY = 64  # batches after which the database is tidied
 
 
@@ -47,7 +48,11 @@ def bring_up_to_date(
     tags: Sequence[str] = (),
     on_progress: Callable[[int, int], None] | None = None,
 ) -> IndexReport:
-    """Bring an index up to date with a folder; the caller is its only writer."""
+    """Bring an index up to date with a folder; the caller is its only writer.
+
+    What `on_progress` is told is how many photographs have been read, not how many have been
+    acknowledged: that follows within a batch. Only when it hears of all of them are all in.
+    """
     started = time.perf_counter()
     config = build(ExtractConfig, index.head.extract, source=str(index.folder))
     listing = list_photos(photos, follow_links=config.follow_links)
@@ -98,9 +103,11 @@ class _Adding:
 
     def run(self, on_progress: Callable[[int, int], None] | None) -> None:
         """Take all that is to be taken."""
-        total = len(self.plan.todo)
+        total, read = len(self.plan.todo), 0
         if not total:
             return
+        tell = on_progress or (lambda done, total: None)
+        tell(0, total)
         source = self.index.source
         batch = self.config.batch or default_batch(source.device)
         groups = extract_groups(
@@ -120,11 +127,11 @@ class _Adding:
                 if sum(len(one.names) for one in waiting) >= COMMIT or now - last > SECONDS:
                     self._commit(waiting, writer, source)
                     waiting, last = [], time.perf_counter()
-                    if on_progress:
-                        on_progress(self.count + len(self.unreadable), total)
+                read += len(group.names) + len(group.unreadable)
+                if read < total:  # all are not done before all are acknowledged
+                    tell(read, total)
             self._commit(waiting, writer, source)
-        if on_progress:
-            on_progress(self.count + len(self.unreadable), total)
+        tell(total, total)
 
     def _reader(self, source: RegionSource) -> Callable[[Path, PixelBudget], Photo]:
         def read(path: Path, budget: PixelBudget) -> Photo:
@@ -201,7 +208,7 @@ class _Adding:
                         str(self.root),
                         int(stamp[0]),
                         int(stamp[1]),
-                        int(stamp[1]) // 10**9 if taken is None else taken,
+                        wall_clock(int(stamp[1])) if taken is None else taken,
                         digest,
                         int(size[0]),
                         int(size[1]),

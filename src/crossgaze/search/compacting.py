@@ -25,6 +25,7 @@ def compact(index: Index) -> int:
     """
     photos = index.tables.photos
     uids = np.array([entry.uid for part in photos.every() for entry in part], np.int64)
+    uids = uids[index.kept.rows(uids) >= 0]  # damage may have left some without regions
     unused = len(index.kept) - len(uids)
     if unused:
         store = f"regions-{int(index.head.store[8:]) + 1}"

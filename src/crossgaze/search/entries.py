@@ -23,7 +23,8 @@ class Entry:
         source: the folder that was indexed, or the file that the sentence stood in.
         bytes: size of the photograph's file.
         modified: when the file changed last, in nanoseconds since 1970.
-        taken: when the photograph was taken (else: when the file changed), in seconds since 1970.
+        taken: when the photograph was taken (else: when the file changed), in seconds since 1970
+            as a clock on the wall there showed it, taken as UTC: cameras seldom write the zone.
         digest: of the file's content.
         width: of the upright photograph, in pixels.
         height: likewise.

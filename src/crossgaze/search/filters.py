@@ -25,8 +25,8 @@ class Where:
     Args:
         path: a pattern of the path: `*` is any signs, `?` is one, all others stand for themselves.
             Unless it begins with / or *, it may begin at any folder: "2024/*" is "*/2024/*".
-        since: taken at this second or later.
-        until: taken before this second.
+        since: taken at this second or later, by the clock on the wall there (see `Entry.taken`).
+        until: taken before this second, likewise.
         least_bytes: the file has at least so many.
         most_bytes: the file has at most so many.
         tags: all of these.
@@ -120,15 +120,28 @@ class Where:
         return [(column, sign, value) for column, sign, value in found if value is not None]
 
 
+def require_where(where: object) -> None:
+    """Refuse what is no filter, saying how one is written."""
+    if where is not None and not isinstance(where, Where):
+        raise InputError(
+            f"where: got {where!r}, wanted a filter such as Where.of(path='2024/*', tags=['best'])"
+        )
+
+
 def _seconds(name: str, value: str | date, *, end: bool) -> int:
-    """Return a day's first second, or with `end` the first of the next day, in UTC."""
+    """Return a day's first second, or with `end` the first of the next day.
+
+    As photographs' dates are, it is what a clock on the wall shows, taken as UTC; a moment that
+    names its zone is put on the clock here.
+    """
     if isinstance(value, str):
         try:
             value = datetime.fromisoformat(value) if len(value) > 10 else date.fromisoformat(value)
         except ValueError:
             raise InputError(f"{name}: got {value!r}, wanted a day such as 2024-05-01") from None
     if isinstance(value, datetime):
-        return int(value.replace(tzinfo=value.tzinfo or UTC).timestamp())
+        here = value if value.tzinfo is None else value.astimezone()
+        return int(here.replace(tzinfo=UTC).timestamp())
     if end and value < date.max:
         value += timedelta(days=1)
     return int(datetime(value.year, value.month, value.day, tzinfo=UTC).timestamp())

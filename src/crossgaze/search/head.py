@@ -4,7 +4,8 @@ An index is a folder of
 
 - `index.json`: this;
 - `database/`: LanceDB's files, or `milvus.db`; with a Milvus server, nothing;
-- `regions-N/`: a region store of what the re-ranker compares, with boxes and words.
+- `regions-N/`: a region store of what the re-ranker compares, with boxes and words;
+- `held.json`: how much it held when its last writer ended; see `crossgaze.search.damage`.
 
 While it is made, or unmade, a marker lies beside them; see `crossgaze.search.places`.
 """
@@ -26,6 +27,7 @@ from crossgaze.search.models import Stamp
 
 FORMAT, VERSION = "crossgaze-index", 1
 FILE = "index.json"
+HELD = "held.json"
 STORE = re.compile(r"regions-[0-9]+")  # the name of a region store
 
 

@@ -15,11 +15,11 @@ from crossgaze.config import build, to_dict
 from crossgaze.errors import FileFormatError, InputError
 from crossgaze.files import bytes_in, only_writer
 from crossgaze.search.engines import Tables, find_folder, open_tables
-from crossgaze.search.filters import Where
+from crossgaze.search.filters import Where, require_where
 from crossgaze.search.head import FILE, Head, read_head
 from crossgaze.search.kept import KeptRegions
 from crossgaze.search.models import Embedder, Reranker
-from crossgaze.search.report import IndexReport
+from crossgaze.search.report import IndexReport, join_reports
 from crossgaze.search.results import Found, Hit, Look
 from crossgaze.search.stamps import (
     Model,
@@ -189,6 +189,9 @@ class Index:
 
     def describe(self) -> dict[str, Any]:
         """Return what a table or JSON shows of the index."""
+        from crossgaze.search.damage import require_held
+
+        require_held(self.folder, self.tables)
         photos = len(self)
         return {
             "folder": str(self.folder),
@@ -206,38 +209,66 @@ class Index:
     # Writing ----------------------------------------------------------------------------------
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Be the only writer for the block, with whatever a stopped one left repaired."""
+    def writing(self, *, remake: bool = False) -> Iterator[None]:
+        """Be the only writer for the block, with whatever a stopped one left repaired.
+
+        An index that is damaged is refused before anything is changed.
+
+        Args:
+            remake: whether the block makes regions for photographs that have none, so that a region
+                store that was taken away is begun anew.
+        """
+        from crossgaze.search.damage import (
+            forget_held,
+            note_held,
+            require_held,
+            require_sound_regions,
+        )
         from crossgaze.search.repair import repair
 
         with only_writer(self.folder, "this index"):
             self.refresh()
+            require_held(self.folder, self.tables)
+            require_sound_regions(self, remake=remake)
+            forget_held(self.folder)
             repair(self)
             try:
                 yield
             finally:
                 self._kept = None
+            note_held(self.folder, self.tables)
 
     def add(
         self,
-        photos: str | Path,
+        photos: str | Path | Sequence[str | Path],
         *,
         tags: Sequence[str] = (),
         on_progress: Callable[[int, int], None] | None = None,
     ) -> IndexReport:
-        """Bring the index up to date with a folder, or one photograph.
+        """Bring the index up to date with a folder, or one photograph, or several of them.
 
         Only what is new or changed is looked at; what is gone from the folder goes from the index.
 
         Args:
-            photos: the folder.
+            photos: the folder; several are taken one after the other.
             tags: words to give to every photograph in it.
-            on_progress: called with (photographs acknowledged, photographs to do).
+            on_progress: called with (photographs read, photographs to do): with 0 at first, then
+                after every few, and with all of them once all have been acknowledged.
         """
         from crossgaze.search.adding import bring_up_to_date
+        from crossgaze.search.planning import left_behind, paths_of
 
-        with self.writing():
-            return bring_up_to_date(self, photos, tags=tags, on_progress=on_progress)
+        reports, paths = [], paths_of(photos)
+        with self.writing(remake=True):
+            for path in paths:
+                try:
+                    report = bring_up_to_date(self, path, tags=tags, on_progress=on_progress)
+                except InputError as error:
+                    if not (stays := left_behind(self, path)):
+                        raise
+                    raise InputError(f"{error}{stays}") from None
+                reports.append(report)
+        return join_reports(reports)
 
     def add_sentences(self, file: str | Path) -> IndexReport:
         """Bring the index up to date with a text file, one sentence a line."""
@@ -255,6 +286,8 @@ class Index:
                     raise InputError("where: is empty and would remove everything")
                 uids = [entry.uid for part in photos.every(where) for entry in part]
             else:
+                if isinstance(where, str | dict):
+                    require_where(where)
                 uids = [entry.uid for entry in photos.get([int(uid) for uid in where])]
             photos.delete(uids)
             return len(uids)
@@ -268,7 +301,7 @@ class Index:
 
     def watch(
         self,
-        photos: str | Path,
+        photos: str | Path | Sequence[str | Path],
         *,
         every: float = 5.0,
         tags: Sequence[str] = (),
@@ -305,6 +338,7 @@ class Index:
         """
         from crossgaze.search.ranking import find_like, find_photos
 
+        require_where(where)
         if isinstance(query, str):
             return find_photos(
                 self,
@@ -315,8 +349,15 @@ class Index:
                 exhaustive=exhaustive,
                 rank_by=rank_by,
             )
+        if not isinstance(query, Path | np.ndarray) and not hasattr(query, "read"):
+            raise InputError(
+                f"query: got {type(query).__name__}, wanted a sentence, a picture's Path or its "
+                "(h, w, 3) pixels, such as np.asarray(image.convert('RGB'))"
+            )
         if rank_by != "both":
             raise InputError("rank_by: is for a sentence, pictures are compared by vectors")
+        if exhaustive:
+            raise InputError("exhaustive: is for a sentence, pictures are compared by vectors")
         return find_like(self, query, k, where=where, candidates=candidates)
 
     def look(self, query: str, hit: Hit) -> tuple[Look, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crossgaze.data.regions.store import RegionStore
-from crossgaze.data.regions.writer import RegionWriter
+from crossgaze.data.regions.writer import RegionWriter, require_sound_log
 from crossgaze.errors import FileFormatError
 from crossgaze.search.results import Region
 from crossgaze.threads import cores
@@ -28,6 +28,14 @@ FIELDS = ("counts", "boxes", "sizes")
 LOG = "log.jsonl"  # of a store: a line for each batch
 BLOCK = 1024  # images copied at a time
 PART = 64 << 20  # bytes read at a time
+
+
+def way_out(store: Path) -> str:
+    """Return what to do about a store that is damaged."""
+    return (
+        f"put {store} back from a copy, or move it away and index the photographs' folders again: "
+        "their regions are made anew, entries and tags stay"
+    )
 
 
 class KeptRegions:
@@ -64,6 +72,24 @@ class KeptRegions:
     def current(self) -> bool:
         """Whether nobody has written to the store since it was opened."""
         return self._log is not None and _stamp(self.folder) == self._log
+
+    def require_sound(self) -> None:
+        """Refuse a store whose log, state and arrays do not fit together."""
+        require_sound_log(self.folder, self.store.head, len(self))
+
+    def lacking(self, uids: Iterable[int]) -> set[int]:
+        """Return those of some uids whose regions are not here; only damage makes any."""
+        wanted = np.fromiter(uids, np.int64)
+        return set(wanted[self.rows(wanted) < 0].tolist())
+
+    def require_finite(self, numbers: npt.NDArray[Any], what: str) -> None:
+        """Refuse what was read, or made of it, where it is not numbers: only damage does that."""
+        if not np.isfinite(numbers).all():
+            raise FileFormatError(
+                self.folder,
+                f"is damaged: {what} are not numbers; crossgaze store verify {self.folder} says "
+                f"where; {way_out(self.folder)}",
+            )
 
     @property
     def part(self) -> int:
@@ -121,9 +147,11 @@ class KeptRegions:
         boxes, count = self.store.boxes, int(self.counts[row])
         assert boxes is not None
         real = slice(self.extra, self.extra + count)
+        self.require_finite(boxes[row, real], "boxes")
         nouns, attributes = self._names(row, real, "classes"), self._names(row, real, "attributes")
         sure = self.store.field("confidence")
         confidence = np.zeros(count) if sure is None else sure[row, real]
+        self.require_finite(confidence, "confidences")
         return tuple(
             Region((x1, y1, x2, y2), noun, attribute, float(how))
             for (x1, y1, x2, y2), noun, attribute, how in zip(

@@ -25,6 +25,7 @@ def look_at(index: Index, query: str, hit: Hit) -> tuple[Look, ...]:
     count = int(kept.counts[row])
     words, weights = index.reranker.attention(query, kept.features[row], count)
     return tuple(
-        Look(word, tuple(map(float, one)), int(one.argmax()))
+        # No region may have answered a word: of BFAN's focal attention, or of regions that look.
+        Look(word, tuple(map(float, one)), int(one.argmax()) if one.any() else None)
         for word, one in zip(words, weights, strict=True)
     )

@@ -71,19 +71,30 @@ def make_index(
             made_by(source),
         )
         tables = open_tables(folder, head, create=True)
-        extra = second.extra if second else 0
-        open_writer(
-            folder / head.store,
-            extra + source.regions,
-            second.width if second else 1,
-            source.fields,
-            source.labels,
-            {"index": head.id},
-        ).close()
+        make_store(folder / head.store, head.id, source, second)
         write_head(folder, head)
         unmark(folder)
         sync_folder(folder.parent)
     return folder, head, tables, first, second, source
+
+
+def make_store(folder: Path, index: str, source: RegionSource, reranker: Reranker | None) -> None:
+    """Make the empty region store of an index.
+
+    Args:
+        folder: the store's.
+        index: the index's id.
+        source: what makes regions of photographs.
+        reranker: what compares them with words, if anything does.
+    """
+    open_writer(
+        folder,
+        (reranker.extra if reranker else 0) + source.regions,
+        reranker.width if reranker else 1,
+        source.fields,
+        source.labels,
+        {"index": index},
+    ).close()
 
 
 def unmake_index(index: Index) -> None:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from crossgaze.errors import InputError, MissingExtraError
+from crossgaze.errors import FileFormatError, InputError, MissingExtraError
 
 TOKEN = "CROSSGAZE_MILVUS_TOKEN"  # the environment's variable: a secret is no part of an index
 
 # How many engines of this process use a file: Milvus Lite serves one process at a time.
 _open: Counter[str] = Counter()
+
+# How Milvus Lite, which is Python, writes what the system said, and what of it is the disk's fault.
+_ERRNO = re.compile(r"\[Errno ([0-9]+)\]", re.IGNORECASE)
+_OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
 def connect(uri: str) -> Any:  # noqa: ANN401 (pymilvus's client, imported when first used)
@@ -30,9 +37,32 @@ def connect(uri: str) -> Any:  # noqa: ANN401 (pymilvus's client, imported when 
     with explained(uri):
         if "://" in uri:
             return MilvusClient(uri, token=os.environ.get(TOKEN, ""), timeout=30)
+        require_manifests(Path(uri))
         client = MilvusClient(uri)
         _open[uri] += 1
         return client
+
+
+def require_manifests(file: Path) -> None:
+    """Refuse a Milvus Lite that has lost what lists its files, before it is opened.
+
+    Milvus Lite takes an older list then, or none, and deletes all files that this does not name.
+
+    Args:
+        file: Milvus Lite's, which is a folder since its version 3.
+    """
+    for collection in sorted(file.glob("collections/*/")):
+        path = collection / "manifest.json"
+        try:
+            whole = isinstance(json.loads(path.read_bytes()), dict)
+        except (FileNotFoundError, ValueError, RecursionError):
+            whole = False
+        if not whole:
+            raise FileFormatError(
+                path,
+                "is missing or damaged, Milvus Lite's list of the files that hold the index; put "
+                "it back from a copy, or delete the index and index the photographs again",
+            )
 
 
 def release(uri: str) -> None:
@@ -64,6 +94,9 @@ def explained(uri: str) -> Iterator[None]:
                 "a time: wait for it, or move the index to a server"
             ) from error
         said = " ".join(str(error.message or error).split())
+        number = _ERRNO.search(said) if "://" not in uri else None  # of a server's disk, its own
+        if number and int(number[1]) in _OF_THE_DISK:
+            raise OSError(int(number[1]), os.strerror(int(number[1])), uri) from error
         raise InputError(f"{uri}: Milvus says: {said[:300]}") from error
 
 

@@ -218,6 +218,12 @@ class Reranker:
         assert total is not None
         return (total / len(self.members)).float().cpu().numpy()
 
+    @property
+    def looks_as(self) -> str | None:
+        """Whose `attention` it is, where several models score together."""
+        count = len(self.members)
+        return f"{self.members[0].family}, the first of {count} models" if count > 1 else None
+
     @torch.inference_mode()
     def attention(
         self, text: str, kept: npt.NDArray[Any], count: int

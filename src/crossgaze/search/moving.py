@@ -8,7 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from crossgaze.errors import FileFormatError
 from crossgaze.files import only_writer, sync_folder
+from crossgaze.search.damage import note_held, require_held
 from crossgaze.search.engines import find_folder, open_tables, parse_engine
 from crossgaze.search.head import read_head, write_head
 from crossgaze.search.kept import KeptRegions, copy_kept
@@ -53,12 +55,18 @@ def move_index(
             total = len(have.photos) + len(have.sentences)
             done = 0
             kept = KeptRegions(source / before.store, 0)
+            kept.require_sound()
+            require_held(source, have)
             for table, out in ((have.photos, made.photos), (have.sentences, made.sentences)):
-                # What a stopped writer left, older entries or some without regions, stays behind.
-                newest, older = newest_entries(table)
+                newest, older = newest_entries(table)  # which a stopped writer left: stay behind
                 uids = np.array(sorted(newest.values()), np.int64)
                 if table is have.photos:
-                    uids = uids[kept.rows(uids) >= 0]
+                    if lacking := kept.lacking(uids.tolist()):
+                        raise FileFormatError(
+                            kept.folder,
+                            f"lacks the regions of {len(lacking):,} photographs; index their "
+                            "folders again, then move the index",
+                        )
                     copy_kept(kept, uids, folder / head.store)
                 wanted, done = set(uids.tolist()), done + len(older)
                 for part in table.every():
@@ -70,6 +78,7 @@ def move_index(
                         on_progress(done, total)
                 out.tidy()
                 counts.append(len(uids))
+            note_held(folder, made)
         finally:
             have.close()
             made.close()

@@ -126,15 +126,18 @@ def _card(hit: Hit, looks: list[Look]) -> str:
     # The words that looked most decidedly somewhere, each region once.
     shown: dict[int, str] = {}
     for look in sorted(looks, key=lambda one: -max(one.weights)):
-        if len(shown) < SHOWN and look.word not in SMALL:  # these say little by where they look
+        # Small words say little by where they look.
+        if len(shown) < SHOWN and look.word not in SMALL and look.strongest is not None:
             shown.setdefault(look.strongest, look.word)
     boxes = [_box(hit, region, "shown", label) for region, label in shown.items()]
     chips = []
     for number, look in enumerate(looks):
-        chips.append(f'<button class="w{number}">{escape(look.word)}</button>')
-        order = sorted(range(len(look.weights)), key=lambda region: -look.weights[region])
+        told = ' title="no region answered this word"' if look.strongest is None else ""
+        chips.append(f'<button class="w{number}"{told}>{escape(look.word)}</button>')
+        lit = [region for region, weight in enumerate(look.weights) if weight > 0]
+        order = sorted(lit, key=lambda region: -look.weights[region])
         for place, region in enumerate(order[:LIT]):
-            strength = look.weights[region] / (look.weights[order[0]] or 1)
+            strength = look.weights[region] / look.weights[order[0]]
             label = look.word if not place else ""
             boxes.append(_box(hit, region, f"hover h{number}", label, max(strength, 0.15)))
     return (

@@ -15,10 +15,12 @@ from pathlib import Path
 
 from crossgaze.errors import InputError
 from crossgaze.files import LOCK, sync_folder, write_json
-from crossgaze.search.head import FILE, STORE
+from crossgaze.search.head import FILE, HELD, STORE
 
 MARKER, FORMAT = ".crossgaze.making", "crossgaze-index-in-the-making"
-OURS = re.compile(rf"database|milvus\.db|{STORE.pattern}|\.{re.escape(FILE)}\.[0-9]+\.partial")
+OURS = re.compile(
+    rf"database|milvus\.db|{STORE.pattern}|{re.escape(HELD)}|\.{re.escape(FILE)}\.[0-9]+\.partial"
+)
 HALF = re.compile(rf"{re.escape(f'.{MARKER}')}\.[0-9]+\.partial")  # a marker's, not written whole
 
 

@@ -2,19 +2,27 @@
 
 A photograph is the same as before if its file's size and date are; if only the date differs, its
 content's digest decides. Where the camera wrote no date, the file's new one is the photograph's.
+What is the same goes by the file's real date, so that a machine which moves to another time zone
+looks at nothing again.
 """
 
 from __future__ import annotations
 
+import calendar
 import hashlib
 import os
+import shlex
+import stat
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crossgaze.errors import InputError
 from crossgaze.files import stamp_of
 from crossgaze.search.entries import Entry, clean_tags
-from crossgaze.vision.listing import PhotoList
+from crossgaze.vision.listing import PhotoList, list_photos
 from crossgaze.vision.taken import taken_at
 
 if TYPE_CHECKING:
@@ -41,13 +49,14 @@ def make_plan(
     prefix = root.rstrip("/") + "/"
     for part in index.tables.photos.every():
         known |= {entry.key: entry for entry in part if entry.key.startswith(prefix)}
+    bare = index.kept.lacking(entry.uid for entry in known.values())
     for name in listing.names:
         entry = known.pop(prefix + name, None)
         try:
             status = Path(prefix + name).stat()
         except OSError:
             status = None  # it went away, or reading it will say what is wrong
-        if entry is None or status is None:
+        if entry is None or status is None or entry.uid in bare:
             plan.todo.append(name)
             if entry is not None:
                 plan.old[name] = entry
@@ -85,7 +94,62 @@ def taken_when(content: bytes, modified: int) -> int:
         modified: when it changed last, in nanoseconds since 1970.
     """
     taken = taken_at(content)
-    return modified // 10**9 if taken is None else taken
+    return wall_clock(modified) if taken is None else taken
+
+
+def wall_clock(modified: int) -> int:
+    """Return what a clock here showed at a file's date, taken as UTC, as EXIF's time is.
+
+    Somebody who asks for a day means that day where they live.
+
+    Args:
+        modified: in nanoseconds since 1970.
+    """
+    return calendar.timegm(time.localtime(modified // 10**9))
+
+
+def paths_of(photos: str | Path | Sequence[str | Path]) -> list[str | Path]:
+    """Return one folder or photograph, or several, as a list."""
+    paths = [photos] if isinstance(photos, str | Path) else photos
+    if (
+        not isinstance(paths, Sequence)
+        or not paths
+        or not all(isinstance(path, str | Path) for path in paths)
+    ):
+        raise InputError(
+            f"photos: got {photos!r}, wanted a folder, a photograph, or a list of them"
+        )
+    return list(paths)
+
+
+def is_away(index: Index, photos: str | Path) -> bool:
+    """Tell whether there is nothing to index now: a folder that is empty, gone or not mounted."""
+    try:
+        if stat.S_ISDIR(Path(photos).stat().st_mode):
+            list_photos(photos, follow_links=bool(index.head.extract.get("follow_links")))
+    except (InputError, OSError):
+        return True
+    except ValueError:  # a null character: no path at all
+        return False
+    return False
+
+
+def left_behind(index: Index, photos: str | Path) -> str:
+    """Return what to say of photographs that are indexed, and whose folder is empty or away.
+
+    They are not removed, because a disk that is not mounted looks the same.
+    """
+    if not is_away(index, photos):
+        return ""
+    root = os.path.realpath(photos)
+    prefix = root.rstrip("/") + "/"
+    keys = [entry.key for part in index.tables.photos.every() for entry in part]
+    inside = sum(key.startswith(prefix) for key in keys)
+    count, pattern = (inside, f"{prefix}*") if inside else (keys.count(root), root)
+    if not count:
+        return ""
+    command = f"crossgaze index --into {index.folder} --remove {shlex.quote(pattern)}"
+    return f"; {count:,} photographs of it stay in the index, {command} takes them out"
 
 
 def _content_of(path: str) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import time
 from typing import TYPE_CHECKING
 
@@ -31,9 +32,20 @@ class Clock:
         self._last = now
 
 
+def require_k(k: int) -> int:
+    """Return a number of results, any from 1 on, as Python counts; NumPy's numbers are, too."""
+    try:
+        count = 0 if isinstance(k, bool) else operator.index(k)
+    except TypeError:
+        count = 0
+    if count < 1:
+        raise InputError(f"k: got {k!r}, wanted a whole number, 1 or more")
+    return count
+
+
 def require_filled(index: Index, k: int) -> int:
     """Return how many photographs there are, at least one."""
-    require_whole("k", k)
+    require_k(k)
     total = len(index)
     if not total:
         raise InputError(

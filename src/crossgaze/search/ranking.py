@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crossgaze.errors import FileFormatError, InputError
-from crossgaze.models.checks import require_whole
+from crossgaze.search.damage import require_held
 from crossgaze.search.engine import OutOfDateError, Uids, Vectors, best, together
 from crossgaze.search.filters import Where
 from crossgaze.search.pictures import PICTURE, SENTENCES, best_sentences, cosines, regions_of
@@ -24,6 +24,7 @@ from crossgaze.search.queries import (
     notes_on,
     require_candidates,
     require_filled,
+    require_k,
     require_words,
 )
 from crossgaze.search.results import Found, Hit
@@ -102,7 +103,10 @@ def _find_photos(
     both: bool,
 ) -> Found:
     clock = Clock()
+    if not len(index):
+        require_held(index.folder, index.tables)
     total = require_filled(index, k)
+    given, k = k, min(require_k(k), total)
     require_candidates(candidates)
     unknown = require_words(index, query, embedded=both or not exhaustive)
     if index.reranker is None and (exhaustive or not both):
@@ -137,7 +141,7 @@ def _find_photos(
         total=total,
         unknown=unknown,
         notes=notes_on(
-            k,
+            given,
             total,
             len(hits),
             where,
@@ -172,10 +176,12 @@ def rerank_uids(index: Index, query: str, uids: Uids) -> Vectors:
         kept = index.reopen_kept()  # another process may have added them since
         rows = kept.rows(uids)
     if (rows < 0).any():
+        lost = uids[rows < 0].tolist()
+        first = "".join(f" (one is {entry.key})" for entry in index.tables.photos.get(lost[:1]))
         raise MissingRegionsError(
             kept.folder,
-            f"lacks the regions of {int((rows < 0).sum())} photographs; index the folder again to "
-            "repair it",
+            f"lacks the regions of {len(lost):,} photographs; index their folders again to repair "
+            f"it{first}",
         )
     said = index.reranker.texts([query])
     scores = np.empty(len(rows), np.float32)
@@ -187,6 +193,7 @@ def rerank_uids(index: Index, query: str, uids: Uids) -> Vectors:
             said, kept.read(rows[places]), np.arange(len(places)), counts
         )
         scores[places] = found[:, 0]
+    kept.require_finite(scores, "the similarities that its features give")
     return scores
 
 
@@ -199,9 +206,11 @@ def _find_like(
 ) -> Found:
     clock = Clock()
     total = len(index)
+    if not total:
+        require_held(index.folder, index.tables)
     if not total and not len(index.tables.sentences):
         require_filled(index, k)
-    require_whole("k", k)
+    given, k = k, min(require_k(k), max(total, len(index.tables.sentences)))
     require_candidates(candidates)
     regions, counts = regions_of(index, picture)
     clock.lap("regions")
@@ -226,7 +235,7 @@ def _find_like(
         stages="vectors only",
         looked_at=looked_at,
         total=total,
-        notes=notes_on(k, total, len(hits), where, asked=asked, most=index.tables.photos.most)
+        notes=notes_on(given, total, len(hits), where, asked=asked, most=index.tables.photos.most)
         if total
         else (),
         milliseconds=clock.taken,
@@ -238,6 +247,12 @@ def hits_of(index: Index, uids: Uids, scores: Vectors, k: int | None = None) -> 
 
     Of a photograph that is just being replaced there are two entries: the newer counts.
     """
+    if not np.isfinite(scores).all():  # they could not be put into an order
+        raise FileFormatError(
+            index.folder,
+            "its database is damaged: the similarities that its vectors give are not numbers; put "
+            "it back from a copy, or index the photographs into a new folder",
+        )
     uids, scores = best(scores, uids, len(uids) if k is None else k + SPARE)
     entries = {entry.uid: entry for entry in index.tables.photos.get(uids.tolist())}
     newest: dict[str, int] = {}

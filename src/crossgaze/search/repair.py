@@ -10,15 +10,14 @@ entries that they replace removed. Stopped in between, it leaves
   `regions-` and a number;
 - the marker of `crossgaze.search.places` beside a whole index: removed.
 
-Entries without regions can only come from damage; they are removed and so indexed again.
+Entries without regions can only come from damage (see `crossgaze.search.damage`). They stay, tags
+and all, and their regions are made again when their folder is indexed.
 """
 
 from __future__ import annotations
 
 import shutil
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from crossgaze.search.engine import Engine
 from crossgaze.search.head import STORE
@@ -48,9 +47,5 @@ def repair(index: Index) -> None:
         if STORE.fullmatch(left.name) and left.name != index.head.store:
             shutil.rmtree(left, ignore_errors=True)
     for table in (index.tables.photos, index.tables.sentences):
-        newest, older = newest_entries(table)
+        _, older = newest_entries(table)
         table.delete(older)
-        if table is index.tables.photos:
-            uids = np.array(sorted(newest.values()), np.int64)
-            missing = uids[index.kept.rows(uids) < 0]
-            table.delete([int(uid) for uid in missing])

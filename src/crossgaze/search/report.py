@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from crossgaze.data.left_out import LeftOut
@@ -44,3 +45,16 @@ class IndexReport:
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON holds it."""
         return asdict(self)
+
+
+def join_reports(reports: Sequence[IndexReport]) -> IndexReport:
+    """Return what was done to an index one after the other as one report."""
+    first, *others = reports
+    return IndexReport(
+        **{
+            one.name: sum(
+                (getattr(report, one.name) for report in others), getattr(first, one.name)
+            )
+            for one in fields(IndexReport)
+        }
+    )

@@ -107,9 +107,9 @@ class Look:
     Args:
         word: as the model reads it.
         weights: one for each of the photograph's regions.
-        strongest: number of the region with the largest weight.
+        strongest: number of the region with the largest weight; None where none has any.
     """
 
     word: str
     weights: tuple[float, ...]
-    strongest: int
+    strongest: int | None

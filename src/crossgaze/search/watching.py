@@ -7,16 +7,24 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crossgaze.errors import InputError
+from crossgaze.errors import InputError, one_line
 from crossgaze.search.report import IndexReport
 
 if TYPE_CHECKING:
     from crossgaze.search.index import Index
 
+LONGEST = 31_536_000  # seconds between looks, a year; a clock that sleeps has an end, too
+
+
+def require_every(every: float) -> None:
+    """Refuse seconds that nobody can wait for."""
+    if not 0 < every <= LONGEST:
+        raise InputError(f"every: got {every}, wanted seconds above 0, at most {LONGEST:,}")
+
 
 def watch(
     index: Index,
-    photos: str | Path,
+    photos: str | Path | Sequence[str | Path],
     *,
     every: float = 5.0,
     tags: Sequence[str] = (),
@@ -29,14 +37,24 @@ def watch(
 
     Args:
         index: the index.
-        photos: the folder.
+        photos: the folder, or several.
         every: seconds between looks.
         tags: for new photographs.
         stop: asked after each look.
         on_trouble: told, once, what keeps a look from working, and what cannot be read.
     """
-    if not every > 0:
-        raise InputError(f"every: got {every}, wanted seconds above 0")
+    require_every(every)
+    return _looks(index, photos, every, tags, stop, on_trouble)
+
+
+def _looks(
+    index: Index,
+    photos: str | Path | Sequence[str | Path],
+    every: float,
+    tags: Sequence[str],
+    stop: Callable[[], bool],
+    on_trouble: Callable[[str], None],
+) -> Iterator[IndexReport]:
     said = ""
     unreadable: set[tuple[str, str]] = set()
     while True:
@@ -61,4 +79,4 @@ def watch(
 
 def unreadable_line(name: str, reason: str) -> str:
     """Return what is said of a photograph that cannot be read."""
-    return f"{name}: cannot be read now: {reason}"
+    return one_line(f"{name}: cannot be read now: {reason}")

@@ -130,7 +130,8 @@ class Batch:
         lengths: (n,) how many words are real.
         written: (n, other width) words as they were written, in the companion's numbers.
         written_lengths: (n,) how many of them are real.
-        owners: (N,) the image number of every caption of the whole batch, rank 0's first.
+        all_captions: (N,) which captions the whole batch has, rank 0's first.
+        owners: (N,) the image number of each of them.
         all_lengths: (N,) how many words they have.
         sizes: n of every rank.
         swaps: the captions with a word swapped, where a constraint wants them.
@@ -144,6 +145,7 @@ class Batch:
     lengths: Tensor
     written: Tensor
     written_lengths: Tensor
+    all_captions: Tensor
     owners: Tensor
     all_lengths: Tensor
     sizes: tuple[int, ...]
@@ -210,6 +212,7 @@ class CaptionSet:
             lengths=torch.from_numpy(self.sentences.lengths[mine]),
             written=written.padded(mine, longest),
             written_lengths=torch.from_numpy(written.lengths[mine]),
+            all_captions=torch.from_numpy(captions),
             owners=torch.from_numpy(self.owners[captions]),
             all_lengths=torch.from_numpy(lengths),
             sizes=tuple(len(part) for part in parts),

@@ -23,9 +23,11 @@ from crossgaze.models.families import family
 from crossgaze.models.matcher import Matcher
 from crossgaze.models.pretrained import load
 from crossgaze.models.seen_words import words_of
+from crossgaze.models.text import TextEncoder
 from crossgaze.training.batches import CaptionSet, ImageRegions, Sentences
 from crossgaze.training.config import TrainConfig
 from crossgaze.training.data_config import DataConfig
+from crossgaze.training.distributed import from_first, is_first
 from crossgaze.training.drawn_swaps import DrawnSwaps
 from crossgaze.training.seeds import seed_everything, seed_of
 from crossgaze.training.swaps import SwapSampler, word_list
@@ -135,7 +137,7 @@ def prepare(
     if device is not None:
         model.to(device)
     if remember:
-        model.text.remember([row for row in rows if row], config.data.kept_words)
+        read_once(model.text, [row for row in rows if row], config.data.kept_words)
     sampler, drawn = None, None
     if config.constraints.ccs:
         said, owners = sets[0].sentences, sets[0].owners
@@ -144,7 +146,7 @@ def prepare(
             seed = seed_of(config.seed, 3)
             drawn = DrawnSwaps(sampler, said, owners, config.constraints.drawn, seed)
             if remember:
-                model.text.remember(drawn.rows(said), config.data.kept_words)
+                read_once(model.text, drawn.rows(said), config.data.kept_words)
     return Prepared(
         model=model,
         companion=companion,
@@ -157,6 +159,27 @@ def prepare(
         chosen_by=config.data.chosen_by,
         drawn=drawn,
     )
+
+
+def read_once(text: TextEncoder, rows: Sequence[Sequence[int]], folder: Path | None) -> None:
+    """Let a text encoder do now what it can do once for all epochs.
+
+    Of processes that train together all need what a frozen BERT gives. Where a folder keeps it, the
+    first reads and writes, and the others wait and take it from there; without one, or on a machine
+    that does not have the first one's folder, each reads by itself.
+
+    Args:
+        text: the encoder.
+        rows: the numbers of each sentence's words.
+        folder: where what it gives is kept, if anywhere.
+    """
+    waits = folder is not None and not is_first()
+    if not waits:
+        text.remember(rows, folder)
+    if folder is not None:
+        from_first(None)
+    if waits:
+        text.remember(rows, folder)
 
 
 def _seen(model: Matcher, captions: Sequence[str]) -> frozenset[str] | None:

@@ -27,6 +27,7 @@ from crossgaze.training.data_config import DataConfig
 from crossgaze.training.prepare import (
     Prepared,
     make_vocabulary,
+    read_once,
     require_droppable,
     require_width,
     store_marks,
@@ -83,7 +84,7 @@ def prepare_questions(
         model.to(device)
     if remember:
         rows = [row for part in sets for row in part.sentences.rows()]
-        model.text.remember(rows, config.data.kept_words)
+        read_once(model.text, rows, config.data.kept_words)
     fingerprint = _fingerprint(train, dev, answers, store)
     origin = {"regions": dict(store.head.made_by), "questions": train.name}
     return Prepared(

@@ -43,6 +43,7 @@ from crossgaze.training.snapshots import CHECKPOINT, open_run, read_checkpoint, 
 from crossgaze.training.state import State
 from crossgaze.training.statistics import measured_statistics
 from crossgaze.training.summary import read_summary, write_summary
+from crossgaze.training.swaps import Swaps
 from crossgaze.training.tasks import task_of
 from crossgaze.training.warm_start import WarmStart, collapsed
 
@@ -205,28 +206,37 @@ class Run:
     def shown(self, first: int, number: int, batch: Batch) -> Batch:
         """Return a batch as the model is shown it: words dropped, and with swapped sentences.
 
+        Both are drawn for the whole batch, as one process alone would draw them, whatever part of
+        it this process has.
+
         Args:
             first: the number of the epoch's first step.
             number: of the batch in its epoch.
             batch: as it was read.
         """
-        seed, share = self.config.seed, self.config.augment.words
-        numbers = (seed, first + number, rank())
+        share, sampler = self.config.augment.words, self.data.sampler
+        if not share and sampler is None:
+            return batch
+        numbers = (self.config.seed, first + number, 0)
+        which = batch.all_captions.numpy()
+        lengths = batch.all_lengths
+        ids = self.data.train.sentences.padded(which, batch.ids.shape[1])  # (N, n)
+        start = sum(batch.sizes[: rank()])
+        mine = slice(start, start + len(batch.ids))
         if share:
             unknown = self.step.model.text.unknown
             assert unknown is not None  # `prepare` has looked
             draws = torch.Generator().manual_seed(seed_of(*numbers, 1))
-            ids = drop_words(batch.ids, batch.lengths, share, unknown, draws)
-            batch = replace(batch, ids=ids)
-        if self.data.sampler is not None:
-            which = batch.captions.numpy()
+            ids = drop_words(ids, lengths, share, unknown, draws)
+            batch = replace(batch, ids=ids[mine])
+        if sampler is not None:
             generator = np.random.default_rng(seed_of(*numbers, 2))
             if self.data.drawn is not None:
-                swaps = self.data.drawn.sample(batch.ids, batch.lengths, which, generator)
+                swaps = self.data.drawn.sample(ids, lengths, which, generator)
             else:
-                owners = self.data.train.owners[which]
-                swaps = self.data.sampler.sample(batch.ids, batch.lengths, owners, generator)
-            batch = replace(batch, swaps=swaps)
+                swaps = sampler.sample(ids, lengths, batch.owners, generator)
+            parts = (swaps.ids, swaps.lengths, swaps.places, swaps.found)
+            batch = replace(batch, swaps=Swaps(*(part[mine] for part in parts)))
         return batch
 
     def one_step(self, batch: Batch) -> tuple[dict[str, Tensor], Tensor]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -50,7 +51,7 @@ def create_app(
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
-        service.close()
+        await asyncio.to_thread(service.close)  # requests that are given up still answer
 
     # FastAPI's own pages for OpenAPI load scripts from elsewhere; /openapi.json is enough.
     app = FastAPI(
@@ -73,5 +74,5 @@ def create_app(
     # The last one added is the outermost.
     app.add_middleware(Limits, config=config)
     app.add_middleware(Guard, config=config)
-    app.add_middleware(Shell, metrics=service.metrics)
+    app.add_middleware(Shell, metrics=service.metrics, is_stopping=lambda: service.stopping)
     return app

@@ -12,10 +12,13 @@ from crossgaze.search.engines import open_tables
 from crossgaze.search.entries import clean_tags
 from crossgaze.search.index import Index
 from crossgaze.search.report import IndexReport
+from crossgaze.vision.photos import Photo
+from crossgaze.vision.sources.base import Found, RegionSource, Stop
 from crossgaze.web.problems import RequestError, explain
 from crossgaze.web.schemas import Job
 
 LOOK = 0.2  # seconds between two looks at how far it is
+LAST = 5  # looks that are left when the service is being stopped: the work soon says that it was
 IDLE = Job(state="idle")
 
 
@@ -23,11 +26,36 @@ class _StoppedError(Exception):
     """The service is being stopped."""
 
 
+class _Interruptible:
+    """A source of regions that can be stopped between two of its batches.
+
+    Args:
+        source: makes the regions.
+        go_on: raises when nobody wants them any more.
+    """
+
+    def __init__(self, source: RegionSource, go_on: Stop) -> None:
+        self.source, self._go_on = source, go_on
+        self.regions, self.width, self.size = source.regions, source.width, source.size
+        self.multiple, self.fields, self.labels = source.multiple, source.fields, source.labels
+        self.made_by, self.device = source.made_by, source.device
+
+    def __call__(self, photos: Sequence[Photo], names: Sequence[str], go_on: Stop) -> list[Found]:
+        """Make the regions of some photographs."""
+
+        def both() -> None:
+            go_on()
+            self._go_on()
+
+        return self.source(photos, names, both)
+
+
 class Indexing:
     """One folder at a time, in a thread of its own, by an index of its own.
 
     A batch that has been acknowledged is safe however the process ends (see docs/search.md), so the
-    thread is ended with it.
+    thread is ended with it. What a job says is done has been read; what of it is acknowledged, the
+    index itself says.
 
     Args:
         index: the one that is served; its models and region model are used.
@@ -60,22 +88,27 @@ class Indexing:
         self._thread.start()
         return self.job
 
-    def stop(self, seconds: float = 10.0) -> None:
-        """End the work after the batch that is under way."""
+    def give_up(self) -> None:
+        """Let the work end with the few photographs it is at, and those who look on with it."""
         self._stop = True
+
+    def stop(self, seconds: float = 10.0) -> None:
+        """Give the work up, and wait until it has ended."""
+        self.give_up()
         if self._thread is not None:
             self._thread.join(seconds)
 
     async def events(self) -> AsyncIterator[Job]:
         """Give the state now, then whenever it changes, until nothing is being added."""
-        last = None
-        while True:
+        last, looks = None, LAST
+        while looks:
             job = self.job
             if job != last:
                 last = job
                 yield job
-            if job.state != "running" or self._stop:
+            if job.state != "running":
                 return
+            looks -= self._stop
             await asyncio.sleep(LOOK)
 
     def _run(self, folder: str, tags: Sequence[str]) -> None:
@@ -87,7 +120,7 @@ class Indexing:
                 open_tables(served.folder, served.head),
                 served.embedder,
                 served.reranker,
-                served.source,
+                _Interruptible(served.source, self._go_on),
             )
             with writer:
                 report = writer.add(folder, tags=tags, on_progress=self._step)
@@ -99,9 +132,12 @@ class Indexing:
             done = report.added + report.changed
             self.job = Job(state="done", folder=folder, done=done, of=done, words=told(report))
 
-    def _step(self, done: int, total: int) -> None:
+    def _go_on(self) -> None:
         if self._stop:
             raise _StoppedError
+
+    def _step(self, done: int, total: int) -> None:
+        self._go_on()
         self._pace.step(done, total)
         left = self._pace.seconds_left
         self.job = self.job.model_copy(

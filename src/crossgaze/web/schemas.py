@@ -114,7 +114,9 @@ class Word(Schema):
     weights: tuple[float, ...] = Field(
         examples=[[0.71, 0.2, 0.09]], description="one for each region"
     )
-    strongest: int = Field(examples=[0], description="the region with the largest weight")
+    strongest: int | None = Field(
+        examples=[0], description="the region with the largest weight; null where none has any"
+    )
 
 
 class Explanation(Schema):
@@ -125,6 +127,11 @@ class Explanation(Schema):
     score: float | None = Field(
         examples=[0.41],
         description="as in a search: the mean of both models'; null without a re-ranker",
+    )
+    whose: str | None = Field(
+        default=None,
+        examples=["scan, the first of 2 models"],
+        description="whose attention it is, where the re-ranker is several models; else null",
     )
     words: tuple[Word, ...]
     regions: tuple[Region, ...]

@@ -16,6 +16,8 @@ except ImportError:
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+    from crossgaze.web.service import Service
+
 CONNECTIONS = 512  # at a time; more are turned away before anything is read of them
 PATIENCE = 3  # seconds that answers under way have when the service is stopped
 
@@ -66,7 +68,26 @@ def configured(app: FastAPI) -> uvicorn.Config:
     )
 
 
+class Server(uvicorn.Server):
+    """Tells the service that it ends before anybody waits for what is under way.
+
+    Args:
+        app: the service.
+    """
+
+    def __init__(self, app: FastAPI) -> None:
+        super().__init__(configured(app))
+        self._service: Service = app.state.service
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Give requests under way their time, then give them up."""
+        self._service.stop()
+        await super().shutdown(sockets)
+        if self.force_exit:  # Ctrl-C again: uvicorn waits for nothing, and prints a traceback then
+            await self.lifespan.shutdown()
+
+
 def serve(app: FastAPI, bound: socket.socket) -> None:
     """Serve until SIGINT or SIGTERM."""
     with suppress(KeyboardInterrupt):  # uvicorn, once it has shut down, passes Ctrl-C on
-        uvicorn.Server(configured(app)).run(sockets=[bound])
+        Server(app).run(sockets=[bound])

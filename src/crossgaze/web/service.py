@@ -31,6 +31,7 @@ class Service:
 
     def __init__(self, index: Index, config: ServeConfig, asker: Asker | None = None) -> None:
         self.config, self.asker = config, asker
+        self.stopping = False
         self.metrics = Metrics()
         self.library = Library(index, self.metrics)
         self.models = Lane("models", 1, config.waiting, config.seconds)
@@ -43,7 +44,7 @@ class Service:
         watch("photographs", "Photographs in the index", lambda: self.library.photographs)
         watch("waiting", "Requests waiting for the models or using them", lambda: self.models.taken)
         watch("thumbnail_bytes", "Thumbnails in memory", lambda: self.thumbnails.kept.weight)
-        watch("indexing_done", "Photographs done of the folder", lambda: self.indexing.job.done)
+        watch("indexing_done", "Photographs read of the folder", lambda: self.indexing.job.done)
         watch("indexing_of", "Photographs to do of the folder", lambda: self.indexing.job.of)
 
     def background(self, work: Coroutine[Any, Any, None]) -> None:
@@ -56,6 +57,11 @@ class Service:
         """Return an entry by id; one that a list has shown without waiting for the models."""
         known = self.library.entry_if_known(uid)
         return await self.models.run(self.library.entry, uid) if known is None else known
+
+    def stop(self) -> None:
+        """Begin to end: what is being added is given up, and nobody looks on any more."""
+        self.stopping = True
+        self.indexing.give_up()
 
     def close(self) -> None:
         """Start nothing more."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from starlette.requests import ClientDisconnect
@@ -18,6 +20,7 @@ POLICY = (
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
+STOPPING = (503, "the server is being stopped; try again later", {"Retry-After": "5"})
 HEADERS = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
@@ -35,10 +38,11 @@ class Shell:
     Args:
         app: the rest of the service.
         metrics: where it is counted.
+        is_stopping: tells whether the service is being stopped.
     """
 
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
-        self.app, self.metrics = app, metrics
+    def __init__(self, app: ASGIApp, metrics: Metrics, is_stopping: Callable[[], bool]) -> None:
+        self.app, self.metrics, self.is_stopping = app, metrics, is_stopping
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -63,6 +67,12 @@ class Shell:
             await self.app(scope, receive, sealed)
         except ClientDisconnect:
             pass  # nobody is there to be told; it is counted as gone
+        except asyncio.CancelledError:
+            if not status:
+                await refuse(sealed, *STOPPING)
+            # uvicorn would print a traceback of what it cancelled itself.
+            if not self.is_stopping():
+                raise
         except Exception as error:  # noqa: BLE001 (whatever it is, a client gets words)
             said = explain(error)
             if not status:

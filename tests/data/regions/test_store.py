@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -403,12 +404,33 @@ def test_a_full_disk_leaves_the_store_as_it_was(tmp_path, monkeypatch):
                 return real(handle, data, offset)
 
             monkeypatch.setattr(os, "pwrite", pwrite)
-            with pytest.raises(OSError, match="No space left"):
+            with pytest.raises(OSError, match="No space left") as caught:
                 writer.append(["a long name that fills the log " * 9], features(1))
+            names = ("features.bin", "counts.bin", "log.jsonl")
+            assert caught.value.filename == str(folder / names[fail_at])
             monkeypatch.setattr(os, "pwrite", real)
             assert RegionStore(folder).ids == ("a",)
             writer.append(["c"], features(1))
         assert RegionStore(folder).ids == ("a", "c")
+
+
+@pytest.mark.parametrize("name", ["state", "features.bin", "counts.bin", "log.jsonl"])
+def test_a_disk_that_does_not_take_what_was_written_is_named(tmp_path, monkeypatch, name):
+    folder, real = tmp_path / "s", os.fsync
+    with RegionWriter(folder, 3, 4, fields=["counts"]) as writer:
+
+        def fsync(handle):
+            if Path(f"/proc/self/fd/{handle}").readlink().name == name:
+                raise OSError(5, "Input/output error")
+            real(handle)
+
+        monkeypatch.setattr(os, "fsync", fsync)
+        with pytest.raises(OSError, match="Input/output error") as caught:
+            writer.append(["a"], features(1))
+        assert caught.value.filename == str(folder / name)
+        monkeypatch.undo()
+        writer.append(["a"], features(1))
+    assert RegionStore(folder).ids == ("a",)
 
 
 WRITER = """

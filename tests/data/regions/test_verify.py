@@ -81,8 +81,15 @@ def test_a_log_that_lost_lines_is_damage_and_costs_no_features(store, lines, tor
 
 
 def test_a_damaged_state_is_found(store):
-    (store / "state").write_text("nonsense")
-    assert any("state: is damaged" in problem for problem in verify(store).problems)
+    for text in ("nonsense", "", f"{1:020} {0:020}\n"):
+        (store / "state").write_text(text)
+        (problem,) = verify(store).problems
+        assert f"{store}/state: is damaged" in problem
+        with pytest.raises(FileFormatError, match=r"state: is damaged.* remove this file"):
+            RegionWriter(store, 3, 4, fields=FIELDS)
+    (store / "state").unlink()
+    assert verify(store).sound
+    RegionWriter(store, 3, 4, fields=FIELDS).close()
 
 
 def test_repeated_ids_are_found(store):

@@ -35,6 +35,7 @@ from crossgaze.errors import FileFormatError, InputError, require_folder
 
 FORMAT = "crossgaze-regions"
 VERSION = 1
+WITHOUT_STATE = "if `crossgaze store verify` finds nothing else, remove this file"
 
 # What a row may hold beside the features; "k" stands for the store's number of regions.
 FIELDS: Mapping[str, tuple[str, tuple[str | int, ...]]] = {
@@ -237,7 +238,9 @@ def read_state(folder: Path) -> tuple[int, int] | None:
     except FileNotFoundError:
         return None
     except (ValueError, UnicodeDecodeError):
-        raise FileFormatError(folder / "state", "is damaged, wanted two numbers") from None
+        raise FileFormatError(
+            folder / "state", f"is damaged, wanted two numbers; {WITHOUT_STATE}"
+        ) from None
 
 
 def read_log(folder: Path) -> tuple[list[Commit], int]:

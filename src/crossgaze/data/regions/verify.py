@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -82,9 +81,8 @@ def _log(folder: Path, head: Head, images: int) -> Iterator[str]:
     """Say if the log lists fewer images than the store was given."""
     if head.external:
         return
-    behind = [f.path.stat().st_size / f.row_bytes - images for f in head.fields]
     try:
-        require_sound_log(folder, images, math.ceil(max(behind)))
+        require_sound_log(folder, head, images)
     except InputError as error:
         yield str(error)
 

@@ -18,6 +18,7 @@ from crossgaze.data.regions.store import (
     FIELDS,
     FORMAT,
     VERSION,
+    WITHOUT_STATE,
     Commit,
     Field,
     Head,
@@ -27,7 +28,7 @@ from crossgaze.data.regions.store import (
     read_state,
 )
 from crossgaze.errors import FileFormatError, InputError, nearest
-from crossgaze.files import LOCK, only_writer, sync_folder, write_json
+from crossgaze.files import LOCK, naming, only_writer, sync_folder, write_json
 
 BY_REGION = {"features", *(name for name, (_, shape) in FIELDS.items() if shape[:1] == ("k",))}
 FEATURE_TYPES = {"float16": "<f2", "float32": "<f4"}
@@ -138,23 +139,16 @@ class RegionWriter:
         commits, self._log_end = read_log(self.folder)
         self._ids = {name for commit in commits for name in commit.ids}
         self._rows = sum(commit.rows for commit in commits)
-        left = self._rows_left_over()
-        require_sound_log(self.folder, self._rows, left)
+        require_sound_log(self.folder, self.head, self._rows)
         self._cut_back()
         self._note_state(0)
 
-    def _rows_left_over(self) -> int:
-        """Return how many rows, begun or whole, lie behind the committed ones."""
-        left = 0
-        for field in self.head.fields:
-            field.check(self._rows)
-            behind = field.path.stat().st_size - self._rows * field.row_bytes
-            left = max(left, -(-behind // field.row_bytes))
-        return left
-
     def _note_state(self, writing: int) -> None:
         """Write down that the log lists `_rows` images and that `writing` more are on their way."""
-        _write_all(self._state, f"{self._rows:020} {writing:020}\n".encode(), 0)
+        with naming(self.folder / "state"):
+            _write_all(self._state, f"{self._rows:020} {writing:020}\n".encode(), 0)
+            if writing:  # before any of them: whatever is left of them, the next writer cuts
+                os.fsync(self._state)
 
     def __len__(self) -> int:
         return self._rows
@@ -252,28 +246,29 @@ class RegionWriter:
             raise InputError(f"rows: got {rows}, wanted the end of a batch, at most {self._rows}")
         gone = self._rows - rows
         self._ids -= {name for c in commits if c.start >= rows for name in c.ids}
-        # Noted first as rows on their way: whatever a kill leaves of them, the next writer cuts.
         self._rows, self._log_end = rows, ends[rows]
         self._note_state(gone)
-        os.fsync(self._state)
         self._cut_back()
-        os.fsync(self._log)
+        with naming(self.folder / "log.jsonl"):
+            os.fsync(self._log)
         self._note_state(0)
 
     def _write(self, ids: Sequence[str], arrays: Mapping[str, npt.NDArray[Any]]) -> int:
         """Put a batch on disk, its log line last; returns where the log then ends."""
         self._note_state(len(ids))
-        os.fsync(self._state)
         checksums = {}
         for field in self.head.fields:
             data = arrays[field.name].tobytes()
             checksums[field.name] = zlib.crc32(data)
-            _write_all(self._files[field.name], data, self._rows * field.row_bytes)
-        for file in self._files.values():
-            os.fsync(file)
+            with naming(field.path):
+                _write_all(self._files[field.name], data, self._rows * field.row_bytes)
+        for field in self.head.fields:
+            with naming(field.path):
+                os.fsync(self._files[field.name])
         line = Commit(self._rows, tuple(ids), checksums).line().encode()
-        _write_all(self._log, line, self._log_end)
-        os.fsync(self._log)
+        with naming(self.folder / "log.jsonl"):
+            _write_all(self._log, line, self._log_end)
+            os.fsync(self._log)
         return self._log_end + len(line)
 
     def _cut_back(self) -> None:
@@ -403,18 +398,29 @@ def require_store_folder(folder: Path) -> None:
             )
 
 
-def require_sound_log(folder: Path, listed: int, left: int) -> None:
-    """Refuse a log that lists other images than were acknowledged.
+def require_sound_log(folder: Path, head: Head, listed: int) -> None:
+    """Refuse a log that lists other images than were acknowledged; nothing is changed.
 
     Args:
         folder: the store.
+        head: what it says of itself.
         listed: images in the log.
-        left: rows that lie behind them in the arrays.
     """
+    left = 0  # rows, begun or whole, that lie behind those listed
+    for field in head.fields:
+        field.check(listed)
+        behind = field.path.stat().st_size - listed * field.row_bytes
+        left = max(left, -(-behind // field.row_bytes))
     state = read_state(folder)
     if state is None or (listed == 0 and left == 0 and sum(state) == 0):
         return
     known, writing = state
+    if listed > known + writing:
+        # Every line of the log has a checksum, so that it is not the log that lists too many.
+        raise FileFormatError(
+            folder / "state",
+            f"is damaged: it says {known:,} images, the log lists {listed:,}; {WITHOUT_STATE}",
+        )
     allowed = {known: writing, known + writing: 0}  # stopped while writing, or just after
     if listed not in allowed or left > allowed[listed]:
         raise FileFormatError(

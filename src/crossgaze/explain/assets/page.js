@@ -6,7 +6,7 @@ const shows = [];
 
 class Show {
   constructor(data, section) {
-    Object.assign(this, { data, section, view: 0, word: null, region: null, pinned: null });
+    Object.assign(this, { data, section, view: data.view, word: null, region: null, pinned: null });
     this.stage = section.querySelector(".stage");
     this.veil = section.querySelector(".veil");
     this.frame = section.querySelector(".frame");

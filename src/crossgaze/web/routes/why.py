@@ -69,6 +69,7 @@ def _explain(service: Service, uid: int, sentence: str) -> Explanation:
         id=uid,
         sentence=sentence,
         score=score,
+        whose=None if index.reranker is None else index.reranker.looks_as,
         words=tuple(
             Word(
                 word=look.word,

@@ -16,6 +16,7 @@ const pictures = new Map(); // handle -> file that was searched by, as long as t
 let next = null; // where the next page begins
 let running = null; // aborts the search under way
 let sending = null; // the picture that has no answer yet
+let unread = false; // whether the message is that what is there could not be read again
 let settled = true; // whether what the page shows is the last search's answer
 
 const link = (params) => `/${params.size ? `?${params}` : ""}`;
@@ -32,9 +33,11 @@ const grid = new Grid($("results"), {
   onOpen: (id) => go({ photo: id }),
 });
 const library = new Library({
+  onBegin: () => { if (!$("empty").hidden && !library.state.photographs) empty(0); },
   onChange: async () => {
     await refreshState();
-    if (!kind() && !sending) await run({ again: true });
+    // A search that found nothing may find something now; else it stays as it was.
+    if (!sending && (!kind() || !$("empty").hidden)) await run({ again: !kind() });
   },
   onTrouble: (error, retry) => trouble(error, retry),
   onRecovered: () => { $("problem").hidden = true; },
@@ -115,7 +118,7 @@ async function run({ file = null, again = false } = {}) {
   next = null;
   settled = false;
   sending = file;
-  $("problem").hidden = true;
+  if (!again) $("problem").hidden = true;
   if (!stays) turnOver();
   if (!again) say(kind() || file ? "Searching …" : "");
   try {
@@ -129,6 +132,7 @@ async function run({ file = null, again = false } = {}) {
       }
     }
     settled = true;
+    if (again && unread) $("problem").hidden = true;
     watchEnd();
   } catch (error) {
     if (error.name === "AbortError") return;
@@ -144,6 +148,7 @@ async function run({ file = null, again = false } = {}) {
       if (!grid.photos.length || error.status) grid.clear();
     }
     trouble(error, () => run(stays ? { file, again } : {}));
+    unread = again;
   }
 }
 
@@ -239,6 +244,7 @@ function say(words) {
 }
 
 async function trouble(error, retry = null) {
+  unread = false;
   if (error.status === 401) {
     await login();
     start();
@@ -273,6 +279,9 @@ function empty(total) {
     clear.onclick = () => $("filters").reset();
     place.replaceChildren(make("h2", {}, "Nothing found"),
       make("p", { className: "soft" }, "No photograph passes these filters."), clear);
+  } else if (library.adding) {
+    place.replaceChildren(make("h2", {}, "No photographs yet"),
+      make("p", { className: "soft" }, "A folder is being read; its photographs appear here as they come."));
   } else if (folders.length) {
     place.replaceChildren(make("h2", {}, "No photographs yet"),
       make("p", { className: "soft" }, "Add a folder; you can search while it is being read."),
@@ -388,6 +397,7 @@ addEventListener("keydown", (event) => {
 
 // The beginning ----------------------------------------------------------------------------------
 
+let offered = ""; // the tags among the filters
 async function refreshState() {
   const first = !library.state;
   const { tags } = await library.load();
@@ -395,6 +405,8 @@ async function refreshState() {
   const chosen = first ? active
     : [...$("tags").querySelectorAll(":checked")].map((box) => box.value);
   const all = [...new Set([...tags, ...active])]; // a filter that is on can always be taken off
+  if (JSON.stringify(all) === offered) return; // else somebody may be at one of them
+  offered = JSON.stringify(all);
   $("tags").hidden = !all.length;
   $("tags").replaceChildren(make("legend", {}, "Tags"), ...all.map((tag) => make("label", {},
     make("input", { type: "checkbox", name: "tag", value: tag, checked: chosen.includes(tag) }),

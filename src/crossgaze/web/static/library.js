@@ -4,13 +4,17 @@ import { $, count, duration, make } from "./dom.js";
 import { follow, get, post } from "./api.js";
 
 const PAUSE = 2000; // milliseconds before a progress that was refused is asked for again
+const LOOK = 2500; // milliseconds between looks for photographs that have come
 
 export class Library {
-  constructor({ onChange, onTrouble, onRecovered }) {
+  constructor({ onBegin, onChange, onTrouble, onRecovered }) {
+    this.onBegin = onBegin;
     this.onChange = onChange;
     this.onTrouble = onTrouble;
     this.onRecovered = onRecovered;
     this.state = null;
+    this.seen = null; // photographs that there were when the page was last told of a change
+    setInterval(() => this.#look(), LOOK);
     $("library-open").onclick = async () => {
       try {
         await this.load();
@@ -26,7 +30,13 @@ export class Library {
     };
   }
 
+  /** Whether a folder is being added, as far as the page knows. */
+  get adding() {
+    return Boolean(this.stop);
+  }
+
   async load() {
+    const known = JSON.stringify(this.state?.folders);
     this.state = await get("/index");
     const { photographs, sentences, embedder, reranker, answerer, folders, token, job } = this.state;
     const facts = { Photographs: photographs.toLocaleString("en"), Sentences: sentences.toLocaleString("en"),
@@ -34,13 +44,31 @@ export class Library {
       "Questions by": answerer ?? "nothing; start with --answerer MODEL" };
     $("library-facts").replaceChildren(...Object.entries(facts).flatMap(([name, value]) =>
       [make("dt", {}, name), make("dd", {}, value)]));
-    $("library-folders").replaceChildren(...(folders.length
-      ? folders.map((folder) => this.folder(folder))
-      : [make("p", { className: "soft" }, "To add folders from here, start ",
-        make("code", {}, "crossgaze serve"), " with ", make("code", {}, "--add FOLDER"), ".")]));
+    if (JSON.stringify(folders) !== known) { // else somebody may be at one of the buttons
+      $("library-folders").replaceChildren(...(folders.length
+        ? folders.map((folder) => this.folder(folder))
+        : [make("p", { className: "soft" }, "To add folders from here, start ",
+          make("code", {}, "crossgaze serve"), " with ", make("code", {}, "--add FOLDER"), ".")]));
+    }
     $("logout").hidden = !token;
-    if (job.state === "running") this.#follow();
+    this.seen ??= photographs;
+    if (job.state === "running" && !this.adding) this.#follow();
     return this.state;
+  }
+
+  /** See photographs that have come: while there are none, and while a folder is being added. */
+  async #look() {
+    if (document.hidden || this.looking || !this.state || (this.seen && !this.adding)) return;
+    this.looking = true;
+    try {
+      const { photographs, job } = await get("/index");
+      const begun = job.state === "running" && !this.adding;
+      if (begun || photographs !== this.seen) {
+        this.seen = photographs;
+        await this.onChange();
+      }
+    } catch { /* whatever somebody asks for next says it in words; this looks again */ }
+    this.looking = false;
   }
 
   /** A folder with the button that adds it. */
@@ -70,6 +98,7 @@ export class Library {
       silent = true;
       this.onTrouble(error);
     }, () => this.#again());
+    this.onBegin();
   }
 
   /** The progress was refused, and why a browser does not tell: the index says it in words. */
@@ -93,10 +122,11 @@ export class Library {
     setTimeout(() => { $("job").hidden = !this.stop; }, 8000);
     try {
       await this.onChange();
+      this.seen = this.state.photographs;
     } catch (error) {
       this.onTrouble(error);
     }
-    // Last, as showing what is new takes away what was said before.
+    // Last, as what cannot be shown is said in the same place.
     const { state, folder, words } = job;
     if (state === "failed") this.onTrouble(new Error(`Adding ${folder} failed: ${words}`));
   }

@@ -9,6 +9,7 @@ import { paint } from "./veil.js";
 const SMALL = new Set(("a an the of in on at by to and or with is are be for from it its his her " +
   "their as this that").split(" "));
 const SHOWN = 3;
+const NOBODY = "no region answered this word";
 
 export class PhotoView {
   constructor({ onClose, onStep, onTrouble, linkLike }) {
@@ -149,7 +150,8 @@ export class PhotoView {
       this.pinned = null;
       const told = found.score === null
         ? "This index has no re-ranker, so no word is compared with regions."
-        : `Score ${found.score.toFixed(3)}. Point at a word, or at the photograph.`;
+        : `Score ${found.score.toFixed(3)}. Point at a word, or at the photograph.` +
+          (found.whose ? ` What lights up is the attention of ${found.whose}; the score is of all.` : "");
       said.textContent = told;
       this.#chips();
       this.#rest();
@@ -160,7 +162,8 @@ export class PhotoView {
 
   #chips() {
     // At rest, the words that looked most decidedly somewhere are outlined, each region once.
-    const order = this.words.map((_, n) => n).filter((n) => !SMALL.has(this.words[n].word))
+    const order = this.words.map((_, n) => n)
+      .filter((n) => !SMALL.has(this.words[n].word) && this.words[n].strongest !== null)
       .sort((a, b) => Math.max(...this.words[b].weights) - Math.max(...this.words[a].weights));
     const taken = new Set();
     this.shown = order.filter((n) => {
@@ -171,13 +174,11 @@ export class PhotoView {
       const chip = make("button", { type: "button", "aria-pressed": "false" });
       const place = this.shown.indexOf(n);
       if (place >= 0) {
-        const dot = make("i");
-        dot.style.setProperty("--tone", tone(place));
-        chip.append(dot);
+        chip.style.setProperty("--tone", tone(place)); // of its dot, and of all of it when it is lit
+        chip.append(make("i"));
       }
       chip.append(word.word);
-      const { attribute, noun } = this.stage.regions[word.strongest];
-      if (noun) chip.title = `Looked most at: ${attribute} ${noun}`;
+      chip.title = this.#answer(word);
       this.#pointed(chip, () => this.#word(n), () => this.#rest());
       chip.onclick = () => {
         this.pinned = this.pinned?.word === n ? null : { word: n };
@@ -186,6 +187,13 @@ export class PhotoView {
       return chip;
     }));
     this.settleChips();
+  }
+
+  /** Return in words which region answered a word. */
+  #answer({ strongest }) {
+    if (strongest === null) return NOBODY[0].toUpperCase() + NOBODY.slice(1);
+    const { attribute, noun } = this.stage.regions[strongest];
+    return noun ? `Looked most at: ${attribute} ${noun}` : "";
   }
 
   #pointed(chip, enter, leave) {
@@ -200,6 +208,7 @@ export class PhotoView {
     const chips = [...$("chips").children];
     chips.forEach((chip, n) => {
       chip.setAttribute("aria-pressed", String(this.pinned?.word === n));
+      chip.classList.remove("on");
       tint(chip, 0);
     });
     for (const chip of $("region-list").children) chip.classList.remove("on");
@@ -219,9 +228,13 @@ export class PhotoView {
     const { word, weights, strongest } = this.words[n];
     const boxes = this.stage.regions.map((region) => region.box);
     const place = this.shown.indexOf(n); // a frame has its word's colour, where it has one
-    this.stage.light(boxes, weights,
+    if (strongest === null) this.stage.light(boxes, weights, [], `“${word}”: ${NOBODY}`);
+    else this.stage.light(boxes, weights,
       [{ region: strongest, label: word, tone: place >= 0 ? tone(place) : "" }]);
-    [...$("chips").children].forEach((chip, other) => tint(chip, other === n ? 1 : 0));
+    [...$("chips").children].forEach((chip, other) => {
+      chip.classList.toggle("on", other === n);
+      tint(chip, 0);
+    });
   }
 
   #region(region, how) {
@@ -239,6 +252,7 @@ export class PhotoView {
     this.stage.light([box], [1], [{ region: 0, label }]);
     [...$("chips").children].forEach((chip, n) => {
       const { weights } = this.words[n];
+      chip.classList.remove("on");
       tint(chip, weights[region] / Math.max(...weights, 1e-12));
     });
     [...$("region-list").children].forEach((chip, n) => chip.classList.toggle("on", n === region));

@@ -54,11 +54,12 @@ export class Stage {
     this.boxes.replaceChildren();
   }
 
-  /** Light regions by weight; outline some: [{ region, label, tone }]. */
-  light(boxes, weights, outlined = []) {
+  /** Light regions by weight; outline some: [{ region, label, tone }]; write told over them. */
+  light(boxes, weights, outlined = [], told = "") {
     paint(this.veil, boxes, weights, this.ratio);
     this.veil.classList.add("on");
     this.outline(outlined.map((one) => ({ ...one, box: boxes[one.region] })));
+    if (told) this.boxes.append(make("p", {}, told));
   }
 
   outline(all) {

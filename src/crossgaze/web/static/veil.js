@@ -28,26 +28,21 @@ export function softMap(boxes, weights, wide, high) {
   const top = Math.max(...weights, 0);
   const heat = new Float64Array(wide * high);
   if (top <= SMALLEST) return heat;
-  const votes = new Float64Array(wide * high), cover = new Float64Array(wide * high);
-  boxes.forEach(([x1, y1, x2, y2], n) => {
-    const weight = weights[n] / top;
+  const room = new Float64Array(wide * high).fill(1); // what no stronger region has taken
+  const order = boxes.map((_, n) => n).sort((a, b) => weights[b] - weights[a]);
+  for (const n of order) {
+    const [x1, y1, x2, y2] = boxes[n], weight = weights[n] / top;
     const across = profile(x1, x2, wide), down = profile(y1, y2, high);
     for (let y = 0; y < high; y++) {
       if (down[y] === 0) continue;
       for (let x = 0; x < wide; x++) {
-        const here = across[x] * down[y], at = y * wide + x;
-        cover[at] += here;
-        votes[at] += weight ** 2 * here;
-        heat[at] += weight ** 3 * here;
+        const at = y * wide + x, part = Math.min(across[x] * down[y], room[at]);
+        heat[at] += weight * part;
+        room[at] -= part;
       }
     }
-  });
-  let most = 0;
-  for (let at = 0; at < heat.length; at++) {
-    const mean = votes[at] > SMALLEST ? heat[at] / votes[at] : 0;
-    heat[at] = Math.min(cover[at], 1) * mean;
-    most = Math.max(most, heat[at]);
   }
+  const most = heat.reduce((a, b) => Math.max(a, b), 0);
   return most > 0 ? heat.map((value) => value / most) : heat;
 }
 
