@@ -18,15 +18,12 @@ import torch
 import crossgaze
 from crossgaze.data.regions.store import RegionStore
 from crossgaze.evaluation.recall import ranks_of, rounded
-from crossgaze.evaluation.scores import MeanScores
 from crossgaze.evaluation.sources import read_split
-from crossgaze.scoring.every_pair import score_into
+from two_stage_curve import score
 
 ROOT = Path(__file__).parents[1]
-BATCH = 125  # images or captions encoded together
 
 
-@torch.inference_mode()
 def figures(model, store, rows, captions, image_of):
     """Return the recalls of a model.
 
@@ -37,16 +34,7 @@ def figures(model, store, rows, captions, image_of):
         captions: sentences.
         image_of: the image of each.
     """
-    images = (
-        model.encode_images(store.features[part], store.counts[part])
-        for part in np.split(rows, range(BATCH, len(rows), BATCH))
-    )
-    texts = (
-        model.encode_texts(captions[start : start + BATCH])
-        for start in range(0, len(captions), BATCH)
-    )
-    scores = np.zeros((len(rows), len(captions)), np.float32)
-    score_into(model, images, texts, [MeanScores(scores, 1)])
+    scores = score(model, store, rows, captions)
     return rounded(ranks_of(scores, np.asarray(image_of)).figures())
 
 

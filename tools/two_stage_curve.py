@@ -27,9 +27,10 @@ import torch
 import crossgaze
 from crossgaze.data.captions.reading import read_captions
 from crossgaze.data.regions.store import RegionStore
-from crossgaze.evaluation.scores import MeanScores, matchers_of
+from crossgaze.evaluation.scores import matchers_of
 from crossgaze.evaluation.sources import read_split
 from crossgaze.scoring.every_pair import score_into
+from crossgaze.scoring.sinks import ScoreMatrix
 from crossgaze.search.models import load_model
 from crossgaze.search.ranking import CANDIDATES
 from crossgaze.threads import cores
@@ -54,7 +55,9 @@ def score(model, store, rows, captions):
             member.encode_texts(captions[start : start + BATCH])
             for start in range(0, len(captions), BATCH)
         )
-        score_into(member, images, texts, [MeanScores(out, len(members))])
+        part = np.empty_like(out)
+        score_into(member, images, texts, [ScoreMatrix(part)])
+        out += part / len(members)
     return out
 
 

@@ -23,7 +23,14 @@ TIME_OF_DAY |= {("date", "today"), ("datetime", "today"), ("time", "localtime")}
 def test_nothing_asks_for_the_time_of_day():
     found = []
     for path in sorted(SOURCE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        tree = ast.parse(path.read_text("utf-8"))
+        # Of a time that is given, localtime only says what a clock showed then.
+        told = {
+            id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args
+        }
+        for node in ast.walk(tree):
+            if id(node) in told and isinstance(node, ast.Attribute) and node.attr == "localtime":
+                continue
             is_name = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
             if is_name and (node.value.id, node.attr) in TIME_OF_DAY:
                 found.append(f"{path.relative_to(SOURCE)}:{node.lineno}")

@@ -67,7 +67,7 @@ def test_a_full_disk_is_said_and_the_old_index_is_intact(tmp_path, engine):
     before = make_index(world, engine)
     for number in range(300):
         search_parts.make_photo(world / "photos" / f"more{number:03}.png", f"more {number}")
-    lines = on_a_small_disk(world / "index", 150, CHILD, world)
+    lines = on_a_small_disk(world / "index", 60, CHILD, world)
     index = search_parts.reopen(world)
     found = answers(index)
     assert before.items() <= found.items()

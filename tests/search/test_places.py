@@ -139,7 +139,7 @@ def test_killed_while_it_is_made_or_unmade(world, step):
             reopen(world)
         index = create(world)
     assert index.add(world / "photos").added == 12
-    wanted = {".crossgaze.lock", "database", "index.json", "regions-1"}
+    wanted = {".crossgaze.lock", "database", "held.json", "index.json", "regions-1"}
     assert {path.name for path in (world / "index").iterdir()} - wanted <= (
         {path for path in left if path.endswith(".partial")} if step == "marker" else set()
     )

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from crossgaze.errors import FileFormatError, MissingExtraError
+from crossgaze.files import naming
 
 LOG = "log.jsonl"
 
@@ -39,8 +40,9 @@ class RunLog:
 
     def write(self, line: Mapping[str, Any]) -> None:
         """Append a line; its numbers go to TensorBoard under the line's kind."""
-        self._file.write(json.dumps(_told(line), allow_nan=False) + "\n")
-        self._file.flush()
+        with naming(self.path):
+            self._file.write(json.dumps(_told(line), allow_nan=False) + "\n")
+            self._file.flush()
         if self._board is not None:
             kind = str(line["kind"])
             for name, value in _numbers({k: v for k, v in line.items() if k != "step"}):
@@ -48,13 +50,15 @@ class RunLog:
 
     def size(self) -> int:
         """Return how many bytes were written, on disk for good."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        with naming(self.path):
+            self._file.flush()
+            os.fsync(self._file.fileno())
         return os.fstat(self._file.fileno()).st_size
 
     def close(self) -> None:
         """Close the files."""
-        self._file.close()
+        with naming(self.path):  # what could not be written is tried once more
+            self._file.close()
         if self._board is not None:
             self._board.close()
 

@@ -11,7 +11,7 @@ import yaml
 
 from crossgaze.config import load_recipe, to_dict
 from crossgaze.errors import FileFormatError, InputError
-from crossgaze.files import LOCK, sync_folder, write_atomically
+from crossgaze.files import LOCK, naming, sync_folder, write_atomically
 from crossgaze.torchfiles import load_torch, save_torch
 from crossgaze.training.config import TrainConfig, differences
 
@@ -55,7 +55,7 @@ def write_checkpoint(folder: Path, state: dict[str, Any]) -> None:
     path = folder / CHECKPOINT
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        with partial.open("wb") as file:
+        with naming(path), partial.open("wb") as file:
             save_torch(file, state)
             file.flush()
             os.fsync(file.fileno())

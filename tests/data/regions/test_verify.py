@@ -90,6 +90,19 @@ def test_a_damaged_state_is_found(store):
     (store / "state").unlink()
     assert verify(store).sound
     RegionWriter(store, 3, 4, fields=FIELDS).close()
+    assert (store / "state").read_text() == f"{5:020} {0:020}\n"
+
+
+def test_without_a_state_nothing_is_cut_off(store):
+    log = (store / "log.jsonl").read_bytes()
+    (store / "log.jsonl").write_bytes(log.splitlines(keepends=True)[0])
+    (store / "state").unlink()
+    before = (store / "features.bin").read_bytes()
+    assert any("state: is missing" in problem for problem in verify(store).problems)
+    with pytest.raises(FileFormatError, match=r"state: is missing, and . rows lie behind the"):
+        RegionWriter(store, 3, 4, fields=FIELDS)
+    assert (store / "features.bin").read_bytes() == before
+    assert not (store / "state").exists()
 
 
 def test_repeated_ids_are_found(store):

@@ -116,8 +116,10 @@ class RegionWriter:
             self.head = self._start(asked)
             self._files = {f.name: _open(opening, f.path) for f in self.head.fields}
             self._log = _open(opening, self.folder / "log.jsonl")
+            self._read_committed()
             self._state = _open(opening, self.folder / "state")
-            self._recover()
+            self._cut_back()
+            self._note_state(0)
             self._open = opening.pop_all()
 
     def _start(self, asked: Head) -> Head:
@@ -134,14 +136,12 @@ class RegionWriter:
         sync_folder(self.folder.parent)
         return asked
 
-    def _recover(self) -> None:
-        """Forget what a stopped writer left behind the last committed batch, and only that."""
+    def _read_committed(self) -> None:
+        """Note what is committed; what a stopped writer left behind it, and only that, is cut."""
         commits, self._log_end = read_log(self.folder)
         self._ids = {name for commit in commits for name in commit.ids}
         self._rows = sum(commit.rows for commit in commits)
         require_sound_log(self.folder, self.head, self._rows)
-        self._cut_back()
-        self._note_state(0)
 
     def _note_state(self, writing: int) -> None:
         """Write down that the log lists `_rows` images and that `writing` more are on their way."""
@@ -412,7 +412,13 @@ def require_sound_log(folder: Path, head: Head, listed: int) -> None:
         behind = field.path.stat().st_size - listed * field.row_bytes
         left = max(left, -(-behind // field.row_bytes))
     state = read_state(folder)
-    if state is None or (listed == 0 and left == 0 and sum(state) == 0):
+    if state is None and left:
+        raise FileFormatError(
+            folder / "state",
+            f"is missing, and {left:,} rows lie behind the {listed:,} images that the log lists; "
+            "nothing was changed",
+        )
+    if state is None:
         return
     known, writing = state
     if listed > known + writing:
