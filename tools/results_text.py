@@ -11,7 +11,8 @@ GRU 307.9 and 318.5; `results/batch-norms.json`, `tools/measure_statistics.py`).
 anew now whenever a model is looked at. Before that was found the loss had been avoided by leaving
 out a fifth only, at half the rate for three epochs, which was too little learning: 293.8 on dev
 (`results/vsrn-mean-three-epochs.json`) where the recipe of all other rows gives 318.7. So the rows
-are run again by that recipe, chosen on dev; test is looked at a second time for each, and was a third time for VSRN without L_G.
+are run again by that recipe, chosen on dev; test is looked at a second time for each, and was a
+third time for VSRN without L_G.
 
 **Reasoning** brings nothing over mean pooling even so, without L_G (below, on dev).
 No mistake is left that we know of: weights of the public code load and give its vectors, and
