@@ -15,13 +15,13 @@ are run again by that recipe, chosen on dev; test is looked at a second time for
 third time for VSRN without L_G.
 
 **Reasoning** brings nothing over mean pooling even so, without L_G (below, on dev).
-No mistake is left that we know of: weights of the public code load and give its vectors, and
-training equals it to the bit. Our guess is the size of the set: graph layers and GRU have 5.8
-million numbers more to learn, from 5,999 photographs where the paper has 113,287.
+No mistake is left that we know of: vectors and gradients are those of the paper's equations written
+as loops, parameters have the public checkpoints' names and sizes (`tests/models/test_vsrn.py`). Our
+guess is the size of the set: graph layers and GRU have 5.8 million numbers more to learn, from
+5,999 photographs where the paper has 113,287.
 
 **CCR and CCS.** What CCR costs BFAN is no luck of test: on dev it is 6.5. CCS alone raised nothing
-on SCAN: its hinge is nearly always 0 by the end, and more weight or a larger margin only cost rsum
-(below). Seeds differ as much as some of these rows: SCAN's seed 0 had 321.9 on dev, its seed 1
+on SCAN, and more weight with a larger margin only cost rsum (below). Seeds differ as much as some of these rows: SCAN's seed 0 had 321.9 on dev, its seed 1
 317.9.
 
 **MMCA.** Its two rows chose their epoch by 200 images of dev, and self-attention alone took its

@@ -81,9 +81,11 @@ def test_every_layer_has_them_and_one_that_no_image_meets_keeps_its_own(world):
 
 def test_a_model_without_norms_is_not_run(world, monkeypatch):
     ready = prepare(settings(world, "scan"))
-    monkeypatch.setattr(ready.model, "encode_images", None)
+    calls = []
+    monkeypatch.setattr(ready.model, "encode_images", lambda *given: calls.append(given))
     with measured_statistics(ready.model, ready.train.regions):
-        pass
+        assert ready.model.training
+    assert not calls
 
 
 def test_what_is_interrupted_leaves_everything_as_it_was(world, monkeypatch):
