@@ -21,8 +21,8 @@ guess is the size of the set: graph layers and GRU have 5.8 million numbers more
 5,999 photographs where the paper has 113,287.
 
 **CCR and CCS.** What CCR costs BFAN is no luck of test: on dev it is 6.5. CCS alone raised nothing
-on SCAN, and more weight with a larger margin only cost rsum (below). Seeds differ as much as some of these rows: SCAN's seed 0 had 321.9 on dev, its seed 1
-317.9.
+on SCAN, and more weight with a larger margin only cost rsum (below). Seeds
+differ as much as some of these rows: SCAN's seed 0 had 321.9 on dev, its seed 1 317.9.
 
 **MMCA.** Its two rows chose their epoch by 200 images of dev, and self-attention alone took its
 second of four, so that some of what cross-attention brings may be that choice."""
