@@ -39,7 +39,7 @@ class CellSource:
             cells = x.reshape(2, 4, 2, 4, 3).mean((1, 3)).reshape(4, 3)
             features = np.concatenate([cells, cells**2 + 0.1], 1)
             # Dark photographs have fewer regions, so that counts differ.
-            count = 4 if x.mean() > 0.3 else 3
+            count = 4 if x.mean() > 0.5 else 3
             boxes = [(c % 2 / 2, c // 2 / 2, (c % 2 + 1) / 2, (c // 2 + 1) / 2) for c in range(4)]
             kept = slice(0, count)
             fields = {

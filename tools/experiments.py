@@ -155,6 +155,11 @@ ROWS = {
         members=("both-bfan", "both-vse-wide"),
         learned=BOTH,
     ),
+    "both-longer-vse-wide": Row(
+        "BFAN, half as long again + VSE++, mean and whole image, D = 1024",
+        members=("both-bfan-longer", "both-vse-wide"),
+        learned=BOTH,
+    ),
     "trial-vsrn": Row(
         "VSRN without L_G", "vsrn-no-captions", run="vsrn-no-captions", attention=False, split="dev"
     ),
@@ -171,12 +176,6 @@ ROWS = {
         "SCAN + CCS, lambda_CCS 1 and gamma_3 0.4",
         "scan-ccs",
         settings=("constraints.ccs=1.0", "constraints.ccs_margin=0.4"),
-        split="dev",
-    ),
-    "trial-bfan-weak": Row(
-        "BFAN + CCR + CCS, lambdas 0.05",
-        "bfan-ccr-ccs",
-        settings=("constraints.ccr=0.05", "constraints.ccs=0.05"),
         split="dev",
     ),
 }

@@ -52,7 +52,7 @@ CURVES = {
     "constraints": (
         "CCR and CCS",
         "scan-t-i-avg scan-ccr scan-ccs scan-ccr-ccs bfan bfan-ccr bfan-ccs bfan-ccr-ccs "
-        "trial-ccs-strong trial-bfan-weak",
+        "trial-ccs-strong",
     ),
     "vsrn": ("VSRN", "vsrn vsrn-mean-pool vsrn-no-captions trial-vsrn-mean"),
     "regions": ("SCAN t-i AVG on three kinds of regions", ""),

@@ -14,6 +14,8 @@ Examples:
   crossgaze index --into index/ --remove "holidays/*"
   crossgaze index --into index/ --info
   crossgaze index photos/ --into mine/ --embedder my-vsrn/ --reranker my-scan/
+  crossgaze extract photos/ regions/
+  crossgaze index photos/ --into again/ --store regions/    (whose regions need not be made again)
 """
 
 from __future__ import annotations
@@ -45,6 +47,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--embedder", metavar="MODEL", help="gives one vector a photograph")
     parser.add_argument("--reranker", metavar="MODEL", help="compares regions with words")
     parser.add_argument("--detector", metavar="FOLDER", help="another region model than ships")
+    parser.add_argument(
+        "--store",
+        metavar="REGIONS",
+        help="take regions that crossgaze extract made of these photographs, the rest as usual",
+    )
     parser.add_argument("--regions", metavar="KIND", help="objects (default) or grid")
     parser.add_argument("--grid", metavar="G", help="of a grid: G x G regions")
     parser.add_argument("--backbone", metavar="NAME", help="of a grid, see crossgaze extract")
@@ -81,6 +88,8 @@ def run(args: argparse.Namespace) -> int:
             "index: got nothing to do, wanted PHOTOS, --sentences, --from, --remove, --compact "
             "or --info"
         )
+    if args.store is not None and args.photos is None:
+        raise InputError("--store: wanted PHOTOS with it, whose regions it holds")
     if args.watch:
         _require_watchable(args)
     from crossgaze.search.filters import Where
@@ -200,7 +209,7 @@ def _photos(index: Index, args: argparse.Namespace) -> IndexReport:
     from crossgaze.progress import progress_bar
 
     with progress_bar("Indexing", "photographs") as step:
-        return index.add(args.photos, tags=args.tag, on_progress=step)
+        return index.add(args.photos, tags=args.tag, store=args.store, on_progress=step)
 
 
 def _watch(index: Index, args: argparse.Namespace, said: set[str]) -> None:
@@ -250,6 +259,7 @@ def _show(report: IndexReport, what: str) -> None:
     rows: list[tuple[str, object]] = [
         (f"{what} found", report.found),
         ("added", f"{report.added:,} in {report.seconds:.1f} s"),
+        ("regions from the store", report.stored),
         ("changed", report.changed),
         ("touched", report.touched),
         ("removed", report.removed),

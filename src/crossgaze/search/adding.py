@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crossgaze.config import build
+from crossgaze.data.regions.store import RegionStore
 from crossgaze.data.regions.writer import RegionWriter
 from crossgaze.errors import InputError
 from crossgaze.search.entries import Entry, clean_tags
@@ -31,6 +32,7 @@ from crossgaze.vision.pipeline import Group, PixelBudget, extract_groups
 from crossgaze.vision.settings import ExtractConfig
 from crossgaze.vision.sources.base import RegionSource
 from crossgaze.vision.sources.making import default_batch
+from crossgaze.vision.sources.stored import StoredSource
 from crossgaze.vision.taken import taken_at
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ def bring_up_to_date(
     photos: str | Path,
     *,
     tags: Sequence[str] = (),
+    store: RegionStore | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> IndexReport:
     """Bring an index up to date with a folder; the caller is its only writer.
@@ -63,7 +66,7 @@ def bring_up_to_date(
     table = index.tables.photos
     table.update(plan.touched)
     table.delete(plan.gone)
-    done = _Adding(index, Path(root), plan, wanted, config)
+    done = _Adding(index, Path(root), plan, wanted, config, store)
     done.run(on_progress)
     if done.batches or plan.gone:
         table.tidy()  # not after Ctrl-C: it may take minutes, and the next run does it
@@ -85,6 +88,7 @@ def bring_up_to_date(
         left_out=listing.left_out,
         seconds=round(time.perf_counter() - started, 3),
         busy=round(done.busy, 3),
+        stored=done.stored,
     )
 
 
@@ -92,9 +96,16 @@ class _Adding:
     """Takes new photographs into an index, batch by batch."""
 
     def __init__(
-        self, index: Index, root: Path, plan: Plan, tags: tuple[str, ...], config: ExtractConfig
+        self,
+        index: Index,
+        root: Path,
+        plan: Plan,
+        tags: tuple[str, ...],
+        config: ExtractConfig,
+        store: RegionStore | None,
     ) -> None:
         self.index, self.root, self.plan, self.tags, self.config = index, root, plan, tags, config
+        self.store, self.stored = store, 0
         self.unreadable: list[tuple[str, str]] = []
         self.count = self.changed = self.batches = 0
         self.busy = 0.0
@@ -108,7 +119,9 @@ class _Adding:
             return
         tell = on_progress or (lambda done, total: None)
         tell(0, total)
-        source = self.index.source
+        source: RegionSource = self.index.source
+        if self.store is not None:
+            source = StoredSource(source, self.store, self.root, self.config.fit)
         batch = self.config.batch or default_batch(source.device)
         groups = extract_groups(
             self.root,
@@ -131,6 +144,8 @@ class _Adding:
                 if read < total:  # all are not done before all are acknowledged
                     tell(read, total)
             self._commit(waiting, writer, source)
+        if isinstance(source, StoredSource):
+            self.stored = source.taken
         tell(total, total)
 
     def _reader(self, source: RegionSource) -> Callable[[Path, PixelBudget], Photo]:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crossgaze.config import build, to_dict
+from crossgaze.data.regions.store import RegionStore
 from crossgaze.errors import FileFormatError, InputError
 from crossgaze.files import bytes_in, only_writer
 from crossgaze.search.engines import Tables, find_folder, open_tables
@@ -243,6 +244,7 @@ class Index:
         photos: str | Path | Sequence[str | Path],
         *,
         tags: Sequence[str] = (),
+        store: str | Path | None = None,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> IndexReport:
         """Bring the index up to date with a folder, or one photograph, or several of them.
@@ -252,6 +254,8 @@ class Index:
         Args:
             photos: the folder; several are taken one after the other.
             tags: words to give to every photograph in it.
+            store: a region store that `extract` made of the same folder with the index's settings:
+                regions of photographs that it holds unchanged are taken from there.
             on_progress: called with (photographs read, photographs to do): with 0 at first, then
                 after every few, and with all of them once all have been acknowledged.
         """
@@ -259,10 +263,13 @@ class Index:
         from crossgaze.search.planning import left_behind, paths_of
 
         reports, paths = [], paths_of(photos)
+        known = None if store is None else RegionStore(store)
         with self.writing(remake=True):
             for path in paths:
                 try:
-                    report = bring_up_to_date(self, path, tags=tags, on_progress=on_progress)
+                    report = bring_up_to_date(
+                        self, path, tags=tags, store=known, on_progress=on_progress
+                    )
                 except InputError as error:
                     if not (stays := left_behind(self, path)):
                         raise

@@ -167,7 +167,7 @@ def rerank_uids(index: Index, query: str, uids: Uids) -> Vectors:
 
     They are read in the order they lie in, some at a time: a search of everything goes through the
     file once and holds a part of it. And two searches of the same photographs, whatever order those
-    came in, give the same r to the last bit.
+    came in, give the same r.
     """
     assert index.reranker is not None
     kept = index.kept
@@ -194,7 +194,8 @@ def rerank_uids(index: Index, query: str, uids: Uids) -> Vectors:
         )
         scores[places] = found[:, 0]
     kept.require_finite(scores, "the similarities that its features give")
-    return scores
+    # Of equal photographs the last bits differ with what they were compared beside; see `together`.
+    return np.round(scores, 6)
 
 
 def _find_like(

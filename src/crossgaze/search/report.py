@@ -24,6 +24,7 @@ class IndexReport:
         left_out: files that are not photographs, links, hidden files.
         seconds: in all.
         busy: seconds of them beside making regions: encoding, writing, acknowledging.
+        stored: photographs whose regions a store had already.
     """
 
     found: int
@@ -36,6 +37,7 @@ class IndexReport:
     left_out: tuple[LeftOut, ...] = ()
     seconds: float = 0.0
     busy: float = 0.0
+    stored: int = 0
 
     @property
     def did_something(self) -> bool:
