@@ -336,7 +336,7 @@ def main():
         with tempfile.TemporaryDirectory(dir=args.folder) as temporary:
             folder = Path(temporary)
             if name == "two-stage":
-                found[name] = two_stage(folder, 100_000 // part, 300 // part + 20, 30 // part + 2)
+                found[name] = two_stage(folder, 100_000 // part, 300 // part + 20, 14 // part + 2)
             if name == "growth":
                 found[name] = growth(folder, [size // part for size in SIZES], 200 // part + 20)
             if name == "indexing":

@@ -1,15 +1,17 @@
 """Index a folder of photographs, ask it five sentences, and write it down: docs/transcript.md.
 
-    python tools/search_transcript.py PHOTOS WORK
+    python tools/search_transcript.py PHOTOS WORK [--store REGIONS]
 
 WORK gets the index and the report of the first sentence (report.html), to be opened and looked at;
 neither belongs in the repository. Commands are run as the page shows them, in WORK, where `photos`
-is a link to PHOTOS. An index that is there already is kept, and only searched.
+is a link to PHOTOS, and `regions` to a store that `crossgaze extract` made of them. An index that
+is there already is kept, and only searched.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import shlex
@@ -42,21 +44,30 @@ most of a search's; `crossgaze serve` and `Index` from Python do that once. The 
 in this repository, and their training part (5,999) is among what the models learned from.
 """
 
+STORED = """\
+Their regions had been made before by `crossgaze extract photos regions`, which took {made}; without
+`--store regions` the first command makes them itself.
+"""
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("photos", type=Path)
     parser.add_argument("work", type=Path)
+    parser.add_argument("--store", type=Path, help="of crossgaze extract, made before")
     parser.add_argument("--beside", default="", help="what else the machine did, for the page")
     args = parser.parse_args()
     args.work.mkdir(parents=True, exist_ok=True)
-    link = args.work / "photos"
-    if not link.exists():
-        link.symlink_to(args.photos.resolve())
+    for name, folder in (("photos", args.photos), ("regions", args.store)):
+        if folder is not None and not (args.work / name).exists():
+            (args.work / name).symlink_to(folder.resolve())
     count = sum(one.suffix == ".jpg" for one in args.photos.iterdir())
     words = {"machine": machine(), "python": platform.python_version(), "commit": commit()}
     parts = [HEAD.format(count=count, beside=f"{args.beside} " * bool(args.beside), **words)]
-    for command in commands():
+    if args.store is not None:
+        report = json.loads((args.store / "report.json").read_text("utf-8"))
+        parts.append(STORED.format(made=said(report["seconds"])))
+    for command in commands(stored=args.store is not None):
         seconds, shown = run(command, args.work)
         shown = shown.replace(str(args.photos.resolve()), "photos")  # an index keeps whole paths
         title = shlex.join(command)
@@ -66,13 +77,17 @@ def main():
     print(PAGE, args.work / "report.html")
 
 
-def commands():
-    """Return what is typed, one list of words a command."""
+def commands(*, stored):
+    """Return what is typed, one list of words a command.
+
+    Args:
+        stored: whether the regions were extracted before.
+    """
     index = ["crossgaze", "index", "photos", "--into", "index"]
     search = ["crossgaze", "search", "index"]
     asked = [[*search, sentence, "-k", "5"] for sentence in SENTENCES]
     asked[0] += ["--html", "report.html"]
-    return [index, index, *asked]
+    return [index + ["--store", "regions"] * stored, index, *asked]
 
 
 def run(command, folder):

@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from crossgaze.search.ranking import CANDIDATES
+
 pytest.importorskip("lancedb", reason="needs crossgaze[search]")
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -26,15 +28,15 @@ def module(name):
 WRITTEN = {
     "two-stage": {
         "two-stage query, 1,000 images, p50 ms",
-        "two-stage query, 1,000 images, 500 candidates, share of the exhaustive top 10",
+        f"two-stage query, 1,000 images, {CANDIDATES} candidates, share of the exhaustive top 10",
         "two-stage query, the models that ship, 1,000 images, p50 ms",
         "two-stage query, the models that ship, 1,000 images, p95 ms",
         "two-stage query, the models that ship, 1,000 images, most resident bytes",
     },
     "growth": {
-        "stage one, 10,000 vectors, LanceDB, 500, p50 ms",
+        f"stage one, 10,000 vectors, LanceDB, {CANDIDATES}, p50 ms",
         *(
-            f"stage one, {size:,} vectors, LanceDB, 500, recall"
+            f"stage one, {size:,} vectors, LanceDB, {CANDIDATES}, recall"
             for size in (100, 300, 1000, 3000, 10_000)
         ),
     },
@@ -66,7 +68,7 @@ def test_a_part_comes_to_its_end(tmp_path, part):
         assert shipped["p50 by step"].keys() == {"encode", "candidates", "re-rank", "read"}
         assert ["bfan" in shipped["models"][1], "vse++" in shipped["models"][0]] == [True, True]
     if part == "growth":  # where a search looks into every partition, it finds nearly all
-        assert found["parts"][part][-1]["recall"]["LanceDB, 500"] > 0.9
+        assert found["parts"][part][-1]["recall"][f"LanceDB, {CANDIDATES}"] > 0.9
 
 
 def test_made_up_vectors_lie_in_few_dimensions_and_so_do_queries():
@@ -101,14 +103,14 @@ def test_a_recall_below_its_bar_is_missed(capsys):
     rows = [
         {
             "vectors": size,
-            "milliseconds": {"exact": times, "LanceDB, 500": times},
-            "recall": {"LanceDB, 500": recall},
+            "milliseconds": {"exact": times, f"LanceDB, {CANDIDATES}": times},
+            "recall": {f"LanceDB, {CANDIDATES}": recall},
         }
         for size, recall in ((1000, 0.99), (2000, 0.94))
     ]
     met = {bar["what"]: bar["met"] for bar in report.check_bars({"growth": rows})}
-    assert met["stage one, 1,000 vectors, LanceDB, 500, recall"]
-    assert not met["stage one, 2,000 vectors, LanceDB, 500, recall"]
+    assert met[f"stage one, 1,000 vectors, LanceDB, {CANDIDATES}, recall"]
+    assert not met[f"stage one, 2,000 vectors, LanceDB, {CANDIDATES}, recall"]
     assert "0.94 (at least 0.95: MISSED)" in capsys.readouterr().out
 
 

@@ -244,7 +244,7 @@ def many(tmp_path, count=600):
 
 @pytest.mark.parametrize("most", [5000, 200])
 def test_the_approximate_index_gives_as_many_as_are_asked_for(tmp_path, monkeypatch, most):
-    """500 candidates are what a search asks for; HNSW refuses an effort below what it must find."""
+    """A search asks for hundreds of candidates; HNSW refuses an effort below what it must find."""
     monkeypatch.setattr("crossgaze.search.lance.MOST", most)
     engine, there = many(tmp_path)
     query = vectors(1, seed=9)[0]

@@ -32,7 +32,7 @@ from crossgaze.search.results import Found, Hit
 if TYPE_CHECKING:
     from crossgaze.search.index import Index
 
-CANDIDATES = 500  # photographs that are re-ranked; to be chosen by tools/two_stage_curve.py
+CANDIDATES = 200  # photographs that are re-ranked; why so many: docs/search.md, Numbers
 RankBy = Literal["both", "reranker"]
 RANKINGS = get_args(RankBy)
 PRODUCTS = 8192  # vectors read at a time

@@ -63,9 +63,9 @@ class SearchAnswer(Schema):
         examples=[40], description="where the next page begins; null at the end"
     )
     ranked: int = Field(
-        examples=[500], description="photographs of this block that are in the exact order"
+        examples=[200], description="photographs of this block that are in the exact order"
     )
-    looked_at: int = Field(examples=[500], description="photographs of this block")
+    looked_at: int = Field(examples=[200], description="photographs of this block")
     total: int = Field(examples=[8090], description="photographs in the index")
     picture: str | None = Field(
         default=None, examples=["9f86d081"], description="asks for more pages of an upload"
