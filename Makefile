@@ -40,9 +40,13 @@ test: $(VENV)/.dev ## run the tests (minutes)
 test-slow: $(VENV)/.dev ## run the slow tests as well
 	@$(BIN)/python -m pytest -m "slow or not slow" $(ARGS)
 
-# About an hour on an idle machine; RUNS may name some of the tests.
+# About an hour on an idle machine. RUNS may name some of the tests, whose counts take the place of
+# their old ones; without it everything is counted anew.
 RUNS ?= tests/fuzz tests/reliability tests/search/test_durability.py tests/search/test_killed_tending.py tests/data/regions/test_store.py
 reliability: $(VENV)/.dev ## repeat the bad days often, count, and write docs/reliability.md
+ifeq ($(origin RUNS),file)
+	@rm -f results/reliability.json
+endif
 	@CROSSGAZE_COUNTS=results/reliability.json OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist load -m slow $(RUNS)
 	@$(BIN)/python tools/reliability_page.py
 

@@ -15,6 +15,7 @@ import training_parts
 from crossgaze.config import build
 from crossgaze.data.regions import import_batches
 from crossgaze.data.regions.importing import import_regions
+from crossgaze.files import only_writer
 from crossgaze.models.checkpoints import import_checkpoint
 from crossgaze.training.config import TrainConfig
 from crossgaze.training.trainer import train
@@ -57,6 +58,13 @@ def learn(told, tree, out):
 def bring_features(told, tsv, out):
     with patch.object(import_batches, "BATCH", 2):
         import_regions(tsv, out)
+
+
+def hold(told, folder):
+    """Be the writer of a folder until killed."""
+    with only_writer(folder, "this"):
+        told.send("held")
+        time.sleep(3600)
 
 
 def bring_models(told, checkpoints, out):
@@ -109,10 +117,11 @@ def serve(told, world):
 
     class Slow(search_parts.CellSource):
         def __call__(self, photos, names, go_on):
-            time.sleep(0.01)
+            time.sleep(0.05)
             return super().__call__(photos, names, go_on)
 
     adding.COMMIT = adding.GROUP = 2
+    adding.default_batch = lambda device: 0  # else a group would be four of its batches
     index = Index.open(world / "index", source=Slow())
     with bind("127.0.0.1", 0) as bound:
         bound.listen(16)  # whoever asks before the service is ready waits

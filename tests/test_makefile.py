@@ -36,3 +36,8 @@ def test_the_source_archive_names_what_exists():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     for path in project["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]:
         assert (ROOT / path).exists(), path
+
+
+def test_counts_of_bad_days_begin_anew_unless_only_some_are_run():
+    assert "rm -f results/reliability.json" in dry_run("reliability")
+    assert "rm -f results/reliability.json" not in dry_run("reliability", "RUNS=tests/fuzz")

@@ -3,11 +3,13 @@
 import ast
 import functools
 import json
+import os
+import re
 from pathlib import Path
 
 import pytest
 
-from reliability_parts import keep
+from reliability_parts import commit, keep, machine
 
 reliability_page = pytest.importorskip("reliability_page", reason="needs tools/")
 ROWS = reliability_page.ROWS
@@ -55,18 +57,67 @@ def test_the_page_is_what_the_tool_writes():
 
 
 def test_what_was_counted_is_of_tests_that_exist():
-    for test, numbers in reliability_page.read_counts().items():
+    for test, entry in reliability_page.read_counts().items():
         assert test.partition("[")[0] in NAMED
-        assert all(number >= 0 for number in numbers.values())
+        assert all(number >= 0 for number in entry["counts"].values())
+        assert all(entry[name] for name in ("day", "commit", "machine"))
+
+
+def counts_of(path):
+    return json.loads(path.read_text("utf-8"))
+
+
+def fuzzed(word):
+    (row,) = [row for row in ROWS if f"tests/fuzz/{word}.py" in row.tests[0]]
+    return row
 
 
 def test_counts_of_parameters_are_summed_and_what_is_missing_is_said(tmp_path):
-    (row,) = [row for row in ROWS if "tests/fuzz/test_texts.py" in row.tests[0]]
+    row = fuzzed("test_texts")
     assert reliability_page.counted(row, {}) == "**not counted yet**"
     path = tmp_path / "counts.json"
     for name, numbers in (("a", {"inputs": 900, "refused": 800}), ("b", {"inputs": 100})):
         keep(path, f"{row.tests[0]}[{name}]", numbers)
     keep(path, f"{row.tests[0]}[b]", {"inputs": 200, "refused": 300})  # run again: replaced
     keep(path, "tests/other.py::test_x", {"inputs": 5})
-    said = reliability_page.counted(row, json.loads(path.read_text("utf-8")))
+    said = reliability_page.counted(row, counts_of(path))
     assert said == "1,100 inputs, 1,100 refused"
+
+
+def test_counts_say_of_which_day_code_and_machine_they_are(tmp_path):
+    assert reliability_page.when({}) == ""
+    keep(tmp_path / "counts.json", "tests/x.py::test_x[1]", {"kills": 2})
+    (entry,) = counts_of(tmp_path / "counts.json").values()
+    said = reliability_page.when({"a": entry})
+    assert said == f"Counted on {entry['day']}, commit {commit()}, {machine()}.\n\n"
+    assert re.fullmatch(r"20\d\d-\d\d-\d\d", entry["day"])
+    assert re.fullmatch(r"unknown|[0-9a-f]{7,}( with changes)?", commit())
+    assert machine().startswith(f"{os.cpu_count()} cores of ")
+    old = {"commit": "abc1234", "machine": "8 cores of X"}
+    many = {
+        "a": entry | {"day": "2001-01-03"},
+        "b": entry | {"day": "2001-01-02"},
+        "c": old | {"day": "2001-01-01"},
+    }
+    assert reliability_page.when(many) == (
+        "Counted on 2001-01-01, commit abc1234, 8 cores of X (1 test); "
+        f"on 2001-01-02 to 2001-01-03, commit {commit()}, {machine()} (2 tests).\n\n"
+    )
+
+
+def test_readers_have_a_table_of_their_own_once_they_were_counted(tmp_path):
+    assert reliability_page.by_reader({}) == ""
+    path = tmp_path / "counts.json"
+    keep(path, "tests/other.py::test_x[flickr8k]", {"kills": 5})
+    assert reliability_page.by_reader(counts_of(path)) == ""
+    (texts,), (arrays,) = fuzzed("test_texts").tests, fuzzed("test_arrays").tests
+    (atheris,) = fuzzed("test_led_by_coverage").tests
+    keep(path, f"{atheris}[flickr8k]", {"inputs": 20_000})
+    keep(path, f"{texts}[flickr8k]", {"inputs": 9000, "read": 1000, "refused": 8000})
+    keep(path, f"{arrays}[a store]", {"inputs": 30, "read": 10, "refused": 20})
+    said = reliability_page.by_reader(counts_of(path)).splitlines()
+    assert said[-2:] == [
+        "| a store | 30 | 10 | 20 |  |",
+        "| flickr8k | 9,000 | 1,000 | 8,000 | 20,000 |",
+    ]
+    assert reliability_page.page(counts_of(path)).count("\n## By reader\n") == 1

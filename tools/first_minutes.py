@@ -53,7 +53,8 @@ TAIL = """
 - **Answers are of rooms.** r-DAN learned from DAQUAR, photographs of rooms with answers of a word
   or two, and is right about a quarter of the time there. Elsewhere it guesses.
 - **Skipped tests.** Without Debian's chromium the page's tests skip, without `../shared` those that
-  need its data; both say so.
+  need its data, without leave to mount (`unshare -rm`) those of full and read-only disks, without
+  a C compiler (`cc`) that of jumping clocks; each says so.
 """
 
 

@@ -238,6 +238,7 @@ DAYS = (
             "tests/test_memory.py::test_features_that_would_not_fit_are_refused_with_the_number_that_would",
             "tests/test_memory.py::test_captions_of_a_frozen_bert_that_would_not_fit_are_refused_before_it_reads_any",
             "tests/cli/test_failures.py::test_out_of_memory_says_what_needs_less",
+            "tests/cli/test_failures.py::test_what_needs_less_is_a_setting_that_the_verb_has",
         ),
     ),
 )

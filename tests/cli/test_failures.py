@@ -2,13 +2,18 @@
 
 import errno
 import os
+import re
+from dataclasses import fields
 
 import pytest
 from PIL import Image
 
 from command_line import FAST, run
-from crossgaze.cli.failures import LONGEST, explain, is_unexpected
+from crossgaze.cli import main
+from crossgaze.cli.failures import LONGEST, NEEDS_LESS, explain, is_unexpected
 from crossgaze.errors import InputError
+from crossgaze.training.config import TrainConfig
+from crossgaze.vision.settings import ExtractConfig
 
 
 def system_error(number, path):
@@ -83,9 +88,27 @@ def test_out_of_memory_says_what_needs_less(error):
     code, line = explain(error, ["extract", "in", "out"])
     assert code == 1
     assert line == "out of memory; try a smaller batch= or size=, or fewer workers="
-    assert explain(error, ["data", "x"]) == (1, "out of memory")
+    for words in (["data", "x"], ["store", "verify", "x"], ["store"]):
+        assert explain(error, words) == (1, "out of memory")
     assert explain(error, []) == (1, "out of memory")
     assert not is_unexpected(error)
+
+
+@pytest.mark.parametrize("named", NEEDS_LESS)
+def test_what_needs_less_is_a_setting_that_the_verb_has(named, capsys):
+    _, line = explain(MemoryError(), [*named.split(), "x"])
+    hint = line.removeprefix("out of memory; try ")
+    assert hint != line
+    assert main([*named.split(), "--help"]) == 0
+    said = capsys.readouterr().out
+    flags, keys = re.findall(r"--[a-z]+", hint), re.findall(r"([a-z.]+)=", hint)
+    assert flags or keys
+    for flag in flags:
+        assert re.search(rf"{flag}\b", said), flag
+    # An index is made with what extract made, which has settings of its own.
+    config = TrainConfig if named == "train" else ExtractConfig
+    known = {field.name for field in fields(config)} | {"model.size"}
+    assert set(keys) <= known
 
 
 def test_torchs_error_has_the_name_that_is_looked_for():

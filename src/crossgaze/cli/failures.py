@@ -25,10 +25,16 @@ _OF_THE_MACHINE = frozenset(
 # What torch says, of a GPU, of Windows and of Linux.
 _NO_MEMORY = ("out of memory", "not enough memory", "can't allocate memory")
 _BUG = "internal error"
-_NEEDS_LESS = {
+NEEDS_LESS = {
     "extract": "; try a smaller batch= or size=, or fewer workers=",
+    "store import": "; try fewer --regions, or --dtype float16",
     "train": "; try a smaller batch= or model.size=",
     "evaluate": "; try a smaller --batch, or --folds 5 instead of all at once",
+    "index": "; try --store with what extract made with a smaller batch= or fewer workers=",
+    "search": "; try fewer --candidates, and not --exhaustive",
+    "serve": "; try --answerer none",
+    "ask": "; try a smaller copy of the photograph, or --device cpu where a GPU has too little",
+    "explain": "; try --store with what extract made, or of a --sheet fewer --rows",
 }
 LONGEST = 500  # signs of a foreign message that are shown
 
@@ -50,7 +56,7 @@ def explain(error: BaseException, words: Sequence[str]) -> tuple[int, str]:
         # A reader may have wrapped what the disk said.
         return FAILED if _is_the_machine(error.__context__) else BAD_INPUT, _one_line(error)
     if _is_out_of_memory(error):
-        return FAILED, f"out of memory{_NEEDS_LESS.get(words[0] if words else '', '')}"
+        return FAILED, f"out of memory{_needs_less(words)}"
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename is not None else ""
         why = error.strerror or str(error) or type(error).__name__
@@ -79,6 +85,11 @@ def _is_out_of_memory(error: BaseException) -> bool:
         return True
     told = str(error).lower() if isinstance(error, RuntimeError) else ""
     return any(sign in told for sign in _NO_MEMORY)
+
+
+def _needs_less(words: Sequence[str]) -> str:
+    """Return which settings of a verb, or of one of its actions, need less."""
+    return NEEDS_LESS.get(" ".join(words[:2]), NEEDS_LESS.get(" ".join(words[:1]), ""))
 
 
 def _is_given(filename: object, words: Sequence[str]) -> bool:
