@@ -321,6 +321,8 @@ STRANGERS = (
             f"{TEXTS}test_files_that_cannot_be_read",
             f"{TEXTS}test_json_problems_are_one_line",
             f"{SAVED}test_a_gigantic_head_is_refused_unread",
+            "tests/reliability/test_bad_json.py::test_gigantic_json_is_refused_unread",
+            "tests/reliability/test_bad_json.py::test_json_that_is_something_else_is_one_line",
         ),
     ),
     Row(
@@ -348,6 +350,8 @@ STRANGERS = (
         "which sizes do not fit",
         (
             f"{SAVED}test_a_head_that_asks_for_too_much_is_refused_before_memory_is_taken",
+            f"{SAVED}test_with_a_bert_too_it_is_refused_before_memory_is_taken",
+            f"{SAVED}test_rows_that_are_not_in_the_file_do_not_ask_for_any_size",
             "tests/models/test_vsrn_captioner.py::test_a_caption_generators_head_is_checked_before_memory_is_taken",
             "tests/vision/objects/test_detector.py::test_folders_that_hold_no_model",
         ),

@@ -1,6 +1,7 @@
 """Models on disk."""
 
 import json
+import os
 import subprocess
 
 import pytest
@@ -14,7 +15,10 @@ from crossgaze.models import pretrained
 from crossgaze.models.ensemble import Ensemble
 from crossgaze.models.families import FAMILIES, family
 from crossgaze.models.pretrained import load, replacing_folder
+from crossgaze.models.sparse_rows import pack
 from crossgaze.models.text import TextConfig
+from crossgaze.models.vse import Vse, VseConfig
+from model_parts import save_bert
 
 VOCAB = Vocabulary.build(["a dog runs", "two cats sleep"], 1)
 TEXTS = ["a dog sleeps", "two cats"]
@@ -149,6 +153,60 @@ def put_weights(weights, path):
     save_file(weights, path)
     head = json.loads(path.with_name("config.json").read_text())
     path.with_name("config.json").write_text(json.dumps(head | {"weights": None}))
+
+
+def small_bert(folder, **changes):
+    """Write a VSE++ with words of its own that reads by a small BERT; return the model's folder."""
+    folder.joinpath("bert").mkdir()
+    save_bert(folder / "bert")
+    torch.manual_seed(0)
+    text = TextConfig(kind="bert", bert=str(folder / "bert"), own_words=3, **changes)
+    model = Vse(VseConfig(region_width=5, size=6, text=text), None)
+    with torch.no_grad():
+        model.text.own[0].weight[6:8] = 1.0
+    model.save_pretrained(folder / "m")
+    return folder / "m"
+
+
+def change_head(folder, **changes):
+    path = folder / "config.json"
+    head = json.loads(path.read_text())
+    text = head["config"]["text"] | changes.pop("text", {})
+    head["config"] |= changes | {"text": text}
+    path.write_text(json.dumps(head))
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"size": 1 << 20, "region_width": 1 << 20},  # 4 TB, which no machine has
+        {"size": 1 << 20, "text": {"own_words": 1 << 20}},
+        {"text": {"own_words": 4}},
+    ],
+)
+def test_with_a_bert_too_it_is_refused_before_memory_is_taken(tmp_path, change, frozen):
+    folder = small_bert(tmp_path, frozen=frozen)
+    assert load(folder).text.own[0].weight[:, 0].tolist() == [0] * 6 + [1] * 2 + [0] * 3
+    change_head(folder, **change)
+    with pytest.raises(FileFormatError, match=r"model.safetensors: does not fit the model: "):
+        load(folder)
+
+
+def test_rows_that_are_not_in_the_file_do_not_ask_for_any_size(tmp_path):
+    folder, many = small_bert(tmp_path), 1 << 20
+    path = folder / "model.safetensors"
+    weights = load_file(path)
+    put_weights(pack(weights), path)
+    assert torch.equal(load(folder).text.own[0].weight, weights["text.own.0.weight"])
+    change_head(folder, size=many, region_width=many)
+    none = {"rows": torch.zeros(0, dtype=torch.int32), "values": torch.zeros(0, many)}
+    packed = {f"regions.weight.{name}": tensor for name, tensor in none.items()}
+    weights |= {name: torch.zeros(many) for name in ("regions.bias", "text.project.bias")}
+    del weights["regions.weight"]
+    put_weights(weights | packed, path)
+    with pytest.raises(FileFormatError, match=r"its tables have 1,099,511,627,776 numbers when"):
+        load(folder)
 
 
 def test_weights_that_are_no_numbers_are_named(tmp_path):
@@ -328,6 +386,31 @@ def test_a_model_that_a_killed_process_put_aside_comes_back(tmp_path):
         raise ZeroDivisionError
     assert load(tmp_path / "m").config == model.config
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
+
+
+def test_what_killed_saves_left_behind_is_removed(tmp_path):
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    left = [f".m.{gone.pid}.new", f".m.{gone.pid}.old"]
+    # Of a process that runs, of another model, and nobody's.
+    kept = [f".m.{os.getppid()}.new", f".m.5.{gone.pid}.old", ".m.backup.new", f".m.{10**12}.new"]
+    small("scan").save_pretrained(tmp_path / "m")
+    for name in left + kept:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "model.safetensors").write_text("half")
+    small("scan", lambda1=4.0).save_pretrained(tmp_path / "m")
+    assert load(tmp_path / "m").config.lambda1 == 4
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["m", *kept])
+
+
+def test_a_process_may_have_the_number_of_the_killed_one(tmp_path):
+    """In a container it often has."""
+    model = small("scan")
+    model.save_pretrained(tmp_path / "m")
+    (tmp_path / "m").rename(tmp_path / f".m.{os.getpid()}.old")
+    with pytest.raises(ZeroDivisionError), replacing_folder(tmp_path / "m"):
+        raise ZeroDivisionError
+    assert load(tmp_path / "m").config == model.config
 
 
 @pytest.mark.parametrize("can", [True, False])

@@ -50,6 +50,8 @@ VALUES = torch.ones(2, 3)
         (ROWS, torch.ones(3, 3), "do not fit together"),
         (ROWS, torch.ones(2), "do not fit together"),
         (ROWS[None], VALUES, "do not fit together"),
+        (ROWS, torch.ones(2, 4), r"own: has rows of 4 numbers, wanted the shape \(5, 3\)"),
+        (ROWS, torch.ones(1, 1).expand(2, 1 << 40), "own: has rows of 1,099,511,627,776 numbers"),
     ],
 )
 def test_rows_that_cannot_be_are_refused(rows, values, words):

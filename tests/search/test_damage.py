@@ -180,6 +180,13 @@ def test_a_database_that_lost_everything_is_not_taken_for_an_empty_one(filled, t
     assert len(index.tables.sentences) == 1
 
 
+@pytest.mark.parametrize("text", ['{"photos": 1e999, "sentences": 1e999}', "[" * 100_000, "\xff"])
+def test_what_was_held_is_not_known_where_its_file_is_damaged(filled, text):
+    (filled / "index" / HELD).write_bytes(text.encode("latin1"))
+    with reopen(filled) as index:
+        assert index.add(filled / "photos").unchanged == 12
+
+
 def test_a_moved_index_that_lost_everything_is_known_too(filled):
     move_index(filled / "index", filled / "moved")
     with Index.open(filled / "moved", source=search_parts.CellSource()) as index:

@@ -5,6 +5,7 @@ import math
 import sys
 
 import pytest
+import torch
 from PIL import Image
 
 from crossgaze.errors import InputError, MissingExtraError
@@ -42,9 +43,55 @@ def test_a_log_is_cut_to_what_a_checkpoint_knew(tmp_path):
 def test_half_a_line_is_not_read_and_nonsense_is_named(tmp_path):
     (tmp_path / "log.jsonl").write_text('{"a": 1}\n{"a": ')
     assert read_log(tmp_path / "log.jsonl") == [{"a": 1}]
-    (tmp_path / "log.jsonl").write_text("what\n")
-    with pytest.raises(InputError, match=r"log.jsonl: is not JSON"):
-        read_log(tmp_path / "log.jsonl")
+    for text, says in (("what", "is not JSON"), ("[1]", "is a list, wanted an object")):
+        (tmp_path / "log.jsonl").write_text(f'{{"a": 1}}\n{text}\n')
+        with pytest.raises(InputError, match=f"log.jsonl, line 2: {says}"):
+            read_log(tmp_path / "log.jsonl")
+
+
+def _damaged(data):
+    """Ways in which a log of lines is not what the run wrote."""
+    lines = data.splitlines(keepends=True)
+    yield "bytes, and had", b"".join(lines[:-1])
+    yield "no such file", None
+    yield "has no line that ends at byte", data[:-1] + b" "
+    yield "line 1: is not UTF-8", b"\xff" + data[1:]
+    yield "line 1: is not JSON", b"\0" * len(data[:-1]) + b"\n"
+    yield "line 1: is a list", b"[" + b" " * (len(lines[0]) - 3) + b"]\n" + b"".join(lines[1:])
+    yield "line 1: is no line of a training run", data.replace(b'"loss"', b'"lass"')
+    yield "line 1: is no line of a training run", data.replace(b'"kind": "step"', b'"kind": "stop"')
+    yield "its epochs are not those of the checkpoint", data.replace(b'"rsum"', b'"rsun"')
+
+
+class StopError(Exception):
+    pass
+
+
+def test_a_damaged_log_is_refused_before_training_goes_on(tmp_path):
+    """At the end, hours later, it would be too late."""
+    config = settings(write_world(tmp_path), "vse++", epochs=3, save_every=1)
+
+    def stop(done, total):
+        if done >= total / 2:
+            raise StopError
+
+    def never(done, total):
+        pytest.fail("training went on")
+
+    with pytest.raises(StopError):
+        train(config, tmp_path / "run", on_progress=stop)
+    log = tmp_path / "run" / "log.jsonl"
+    saved = torch.load(tmp_path / "run" / "checkpoint.pt", weights_only=True)
+    good = log.read_bytes()[: saved["state"]["log_bytes"]]
+    assert {line["kind"] for line in map(json.loads, good.splitlines())} == {"step", "epoch"}
+    for says, bad in _damaged(good):
+        log.unlink() if bad is None else log.write_bytes(bad)
+        with pytest.raises(InputError, match=f"log.jsonl.*{says}") as caught:
+            train(config, tmp_path / "run", on_progress=never)
+        assert len(str(caught.value).splitlines()) == 1
+        log.write_bytes(good)
+    log.write_bytes(good + b"\0\xff junk after the checkpoint")
+    assert train(config, tmp_path / "run")["epochs"] == 3
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,7 +44,11 @@ def read_bytes(path: str | Path, what: str, most: int | None = None) -> bytes:
 
 def read_text(path: str | Path, what: str, most: int | None = None) -> str:
     """Return the text of a UTF-8 file without its byte-order mark, line ends as they are."""
-    content = read_bytes(path, what, most)
+    return decode(read_bytes(path, what, most), path)
+
+
+def decode(content: bytes, path: str | Path) -> str:
+    """Return the text of a file's UTF-8 without its byte-order mark; `path` is for errors."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -70,27 +75,30 @@ def read_json(path: str | Path, what: str) -> object:
     return _parse(read_text(path, what), path)
 
 
-def parse_head(path: Path, what: str) -> Any:  # noqa: ANN401 (JSON is Any)
-    """Return the JSON of a file that says what lies beside it.
+def parse_head(path: Path, what: str, most: int = MAX_HEAD_BYTES) -> Any:  # noqa: ANN401 (JSON is Any)
+    """Return the JSON of a file that says what lies beside it, of at most `most` bytes.
 
     Raises:
         InputError: if it is too large or not UTF-8.
-        ValueError: if it is not JSON, or holds NaN, which nothing could write back.
+        ValueError: if it is not JSON, or holds NaN or 1e999, which nothing could write back.
         RecursionError: if it is nested too deeply.
     """
-    return json.loads(read_text(path, what, MAX_HEAD_BYTES), parse_constant=_refuse)
+    return json.loads(read_text(path, what, most), parse_constant=_refuse, parse_float=_finite)
 
 
 def read_jsonl(path: str | Path, what: str) -> Iterator[tuple[int, dict[str, object]]]:
     """Yield (line number, object) for each line of a JSON Lines file; blank lines hold nothing."""
     for number, line in enumerate(read_lines(path, what), start=1):
         if line.strip():
-            value = _parse(line, path, line=number)
-            if not isinstance(value, dict):
-                raise FileFormatError(
-                    path, f"is {kind_of(value)}, wanted an object {{...}}", line=number
-                )
-            yield number, value
+            yield number, parse_object(line, path, number)
+
+
+def parse_object(text: str, path: str | Path, line: int) -> dict[str, object]:
+    """Return the JSON object that a line of a file holds; file and number are for errors."""
+    value = _parse(text, path, line=line)
+    if not isinstance(value, dict):
+        raise FileFormatError(path, f"is {kind_of(value)}, wanted an object {{...}}", line=line)
+    return value
 
 
 def _parse(text: str, path: str | Path, line: int | None = None) -> object:
@@ -118,6 +126,12 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def _refuse(constant: str) -> object:
     raise ValueError(f"{constant} is not a JSON number")
+
+
+def _finite(text: str) -> float:
+    if math.isinf(value := float(text)):
+        raise ValueError(f"{text[:20]} is more than any number")
+    return value
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse)

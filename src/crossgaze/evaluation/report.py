@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from crossgaze.errors import FileFormatError, InputError, require_file
+from crossgaze.data.textfiles import read_text
+from crossgaze.errors import FileFormatError, InputError
 from crossgaze.evaluation.bootstrap import BootstrapConfig, Estimate, differences
 from crossgaze.evaluation.evaluate import Evaluation, Fold, Protocol
 from crossgaze.evaluation.papers import attention_rows, retrieval_rows
@@ -23,6 +24,8 @@ from crossgaze.evaluation.tables import (
 )
 
 FORMAT, VERSION = "crossgaze-evaluation", 1
+# What Python raises on JSON that is something else; numbers in it may have hundreds of digits.
+UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
 def to_dict(found: Evaluation, config: BootstrapConfig, *, queries: bool) -> dict[str, Any]:
@@ -130,13 +133,13 @@ def read_ranks(path: str | Path) -> dict[int, tuple[tuple[str, ...], list[Retrie
     Returns:
         For each number of folds, the images in order and the ranks of each fold.
     """
-    file = require_file(path, "a result of crossgaze evaluate --out")
+    file, text = Path(path), read_text(path, "a result of crossgaze evaluate --out")
     try:
-        tree = json.loads(file.read_text("utf-8"))
+        tree = json.loads(text)
         if tree["format"] != FORMAT or tree["version"] != VERSION:
             raise ValueError(f"it is {tree['format']!r} version {tree['version']!r}")
         return {int(entry["folds"]): _read(entry) for entry in tree["protocols"]}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise FileFormatError(file, f"does not read as an evaluation: {error!r}") from None
     except InputError as error:
         raise FileFormatError(file, f"does not read as an evaluation: {error}") from None

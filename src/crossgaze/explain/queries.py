@@ -10,8 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from crossgaze.errors import FileFormatError, InputError, require_file
-from crossgaze.evaluation.report import FORMAT
+from crossgaze.data.textfiles import read_text
+from crossgaze.errors import FileFormatError, InputError
+from crossgaze.evaluation.report import FORMAT, UNREADABLE
 
 Side = Literal["sentences", "images"]
 Only = Literal["all", "hits", "misses"]
@@ -50,16 +51,16 @@ def read_queries(result: str | Path, side: Side = "sentences") -> list[Query]:
     """
     if side not in ("sentences", "images"):
         raise InputError(f"of: got {side!r}, wanted sentences or images")
-    file = require_file(result, "a result of crossgaze evaluate --out")
+    file, text = Path(result), read_text(result, "a result of crossgaze evaluate --out")
     try:
-        tree = json.loads(file.read_text("utf-8"))
+        tree = json.loads(text)
         if tree["format"] != FORMAT:
             raise ValueError(f"it is {tree['format']!r}")
         queries = tree["protocols"][0]["queries"]
         texts, owners = _captions(queries["captions"])
         asked = queries["captions" if side == "sentences" else "images"]
         found = [_query(entry, side, texts, owners) for entry in asked]
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
+    except UNREADABLE as error:
         raise FileFormatError(file, f"does not read as an evaluation: {error!r}") from None
     if not found or not any(query.answers for query in found):
         raise InputError(f"{file}: holds no best answers, wanted a result with --top of 1 or more")

@@ -82,7 +82,9 @@ class BertText(TextEncoder):
         self.vocabulary = None
         self.size, self.frozen, self.dropout = size, config.frozen, config.dropout
         self.cache_dtype = cache_dtype
-        model, self.tokenizer = _load(config.bert)
+        # On the meta device only names and shapes are asked for, before anything is loaded.
+        sketched = torch.empty(0).is_meta
+        model, self.tokenizer = (_sketch if sketched else _load)(config.bert)
         self.most_tokens = int(model.config.max_position_embeddings)
         self.words: int = int(model.config.vocab_size)
         self.bert: Any
@@ -283,6 +285,34 @@ def bert_folder(name: str) -> str:
 
 def _load(name: str) -> tuple[Any, Any]:
     """Read a BERT and its tokenizer; a folder or the package needs no network."""
+    with _reading(name) as (transformers, source, config):
+        loader: Any = transformers.BertModel
+        # The pooling layer only serves BERT's own training.
+        model, info = loader.from_pretrained(
+            source, config=config, add_pooling_layer=False, output_loading_info=True
+        )
+        reader: Any = transformers.AutoTokenizer
+        tokenizer = reader.from_pretrained(source, trust_remote_code=False)
+    if info["missing_keys"]:  # transformers would leave them random
+        lost = sorted(info["missing_keys"])
+        raise InputError(f"bert {name!r}: has no weights for {lost[0]} ({len(lost)} are missing)")
+    if not 5 < len(tokenizer) <= config.vocab_size:  # 5: no word but [CLS], [SEP] and the like
+        raise InputError(
+            f"bert {name!r}: its tokenizer has {len(tokenizer)} word pieces, the model "
+            f"{config.vocab_size}: vocab.txt or tokenizer.json is missing or of another model"
+        )
+    return model, tokenizer
+
+
+def _sketch(name: str) -> tuple[Any, None]:
+    """Build a BERT by its configuration alone, for names and shapes."""
+    with _reading(name) as (transformers, _, config):
+        return transformers.BertModel(config, add_pooling_layer=False), None
+
+
+@contextmanager
+def _reading(name: str) -> Iterator[tuple[Any, str, Any]]:
+    """Give transformers, a BERT's folder or Hub id, and its configuration, while it is read."""
     try:
         import transformers
     except ImportError:
@@ -296,25 +326,10 @@ def _load(name: str) -> tuple[Any, Any]:
             config: Any = transformers.AutoConfig.from_pretrained(source, trust_remote_code=False)
             if config.model_type != "bert":
                 raise InputError(f"bert {name!r}: is a {config.model_type!r}, wanted a 'bert'")
-            loader: Any = transformers.BertModel
-            # The pooling layer only serves BERT's own training.
-            model, info = loader.from_pretrained(
-                source, config=config, add_pooling_layer=False, output_loading_info=True
-            )
-            reader: Any = transformers.AutoTokenizer
-            tokenizer = reader.from_pretrained(source, trust_remote_code=False)
+            yield transformers, source, config
         except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
             first = (str(error).strip() or repr(error)).splitlines()[0]
             raise InputError(f"bert {name!r}: {first}") from None
-    if info["missing_keys"]:  # transformers would leave them random
-        lost = sorted(info["missing_keys"])
-        raise InputError(f"bert {name!r}: has no weights for {lost[0]} ({len(lost)} are missing)")
-    if not 5 < len(tokenizer) <= config.vocab_size:  # 5: no word but [CLS], [SEP] and the like
-        raise InputError(
-            f"bert {name!r}: its tokenizer has {len(tokenizer)} word pieces, the model "
-            f"{config.vocab_size}: vocab.txt or tokenizer.json is missing or of another model"
-        )
-    return model, tokenizer
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from crossgaze.data.text.vocabulary import Vocabulary
 from crossgaze.errors import FileFormatError
 from crossgaze.models.base import Model
+from crossgaze.models.sparse_rows import whole_shapes
 
 MOST = 30  # problems that are named
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -27,12 +28,12 @@ def build_fitting(
     """Build a model that weights of these shapes fit, refusing before any memory is taken.
 
     A file of a few bytes can ask for a model of any size; its weights cannot be larger than it is.
+    (Rows that `sparse_rows` left out of it are counted by that module.)
     """
-    if config.text.kind != "bert":  # a BERT is loaded and not just built
-        with torch.device("meta"):
-            skeleton = model_type(config, vocabulary)  # type: ignore[call-arg]
-        wanted = {key: tuple(value.shape) for key, value in skeleton.state_dict().items()}
-        require_fit(wanted, shapes, path)
+    with torch.device("meta"):
+        skeleton = model_type(config, vocabulary)  # type: ignore[call-arg]
+    wanted = {key: tuple(value.shape) for key, value in skeleton.state_dict().items()}
+    require_fit(wanted, whole_shapes(shapes, wanted, path), path)
     return model_type(config, vocabulary)  # type: ignore[call-arg]
 
 

@@ -9,9 +9,9 @@ model reads words with. A model is written beside its place and moved there whol
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -114,8 +114,11 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
     fresh, old = (folder.with_name(f".{folder.name}.{os.getpid()}.{end}") for end in ("new", "old"))
     if not folder.exists():
         _bring_back(folder)
-    for leftover in (fresh, old):
-        shutil.rmtree(leftover, ignore_errors=True)
+    # With nothing in its place, what was put aside may be all that there is of a model.
+    for end in ("new", "old") if folder.exists() else ("new",):
+        for leftover, dead in _beside(folder, end):
+            if dead:
+                shutil.rmtree(leftover, ignore_errors=True)
     fresh.mkdir()
     try:
         yield fresh
@@ -138,15 +141,26 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
 
 def _bring_back(folder: Path) -> None:
     """Give a model its name again that a killed process had put aside to replace it."""
-    aside = sorted(folder.parent.glob(f".{glob.escape(folder.name)}.*.old"))
-    if aside and not _is_running(aside[0].suffixes[-2].removeprefix(".")):
-        aside[0].rename(folder)
+    aside = _beside(folder, "old")
+    if aside and all(dead for _, dead in aside):
+        aside[0][0].rename(folder)
 
 
-def _is_running(pid: str) -> bool:
+def _beside(folder: Path, end: str) -> list[tuple[Path, bool]]:
+    """Return the folders `.NAME.PID.END` of saves, and whether the process of each is gone.
+
+    This one has none under way: in a container, a killed one may have had the same number.
+    """
+    name = re.compile(rf"\.{re.escape(folder.name)}\.([0-9]{{1,9}})\.{end}")
+    found = [(path, name.fullmatch(path.name)) for path in sorted(folder.parent.iterdir())]
+    numbers = [(path, int(match[1])) for path, match in found if match]
+    return [(path, pid == os.getpid() or not _is_running(pid)) for path, pid in numbers]
+
+
+def _is_running(pid: int) -> bool:
     try:
-        os.kill(int(pid), 0)
-    except (ValueError, ProcessLookupError):
+        os.kill(pid, 0)
+    except ProcessLookupError:
         return False
     except PermissionError:
         pass

@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crossgaze.data.textfiles import parse_head
 from crossgaze.errors import FileFormatError, InputError
 from crossgaze.search.engines import Tables
 from crossgaze.search.head import HELD
@@ -47,9 +48,9 @@ def require_sound_regions(index: Index, *, remake: bool) -> None:
 def require_held(folder: Path, tables: Tables) -> None:
     """Refuse tables that have lost all that they held when the last writer ended."""
     try:
-        held = json.loads((folder / HELD).read_bytes())
+        held = parse_head(folder / HELD, "what an index held")
         counts = {name: int(held[name]) for name in TABLES}
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (InputError, ValueError, KeyError, TypeError, RecursionError):
         return  # a writer was stopped, or none has ended yet: nobody knows
     for name, what in TABLES.items():
         if counts[name] and not len(getattr(tables, name)):

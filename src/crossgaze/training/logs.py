@@ -10,14 +10,17 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from crossgaze.data.textfiles import decode, parse_object, read_bytes
 from crossgaze.errors import FileFormatError, MissingExtraError
 from crossgaze.files import naming
 
 LOG = "log.jsonl"
+WHAT = "the log of a training run"
+WAY_OUT = "put it back from a copy, or start anew with another --out"
 
 
 class RunLog:
@@ -65,11 +68,51 @@ class RunLog:
 
 def read_log(path: Path) -> list[dict[str, Any]]:
     """Return the lines of a run's log; a last line without its end is not counted."""
-    lines = path.read_text("utf-8").splitlines(keepends=True)
-    try:
-        return [json.loads(line) for line in lines if line.endswith("\n")]
-    except ValueError as error:
-        raise FileFormatError(path, f"is not JSON: {error}") from None
+    return _lines(read_bytes(path, WHAT), path)
+
+
+def require_log(path: Path, size: int, history: Sequence[Mapping[str, float]]) -> None:
+    """Refuse a log that is not what the run's checkpoint knows, before the run goes on.
+
+    Summary and curves are made of it: after the last epoch it would be too late to say so.
+
+    Args:
+        path: the log.
+        size: its bytes when the checkpoint was written; what comes after them will be cut off.
+        history: the figures on dev after each epoch until then.
+    """
+    if not size:
+        return
+    content = read_bytes(path, WHAT)
+    if len(content) < size:
+        raise FileFormatError(
+            path, f"has {len(content):,} bytes, and had {size:,} at the checkpoint; {WAY_OUT}"
+        )
+    if content[size - 1 : size] != b"\n":
+        raise FileFormatError(path, f"has no line that ends at byte {size:,}; {WAY_OUT}")
+    lines = _lines(content[:size], path)
+    for number, line in enumerate(lines, start=1):
+        if not _is_whole(line):
+            raise FileFormatError(path, f"is no line of a training run; {WAY_OUT}", line=number)
+    found = [line["dev"].keys() for line in lines if line["kind"] == "epoch"]
+    if found != [figures.keys() for figures in history]:
+        raise FileFormatError(path, f"its epochs are not those of the checkpoint; {WAY_OUT}")
+
+
+def _lines(content: bytes, path: Path) -> list[dict[str, Any]]:
+    whole = decode(content[: content.rfind(b"\n") + 1], path).split("\n")[:-1]
+    return [parse_object(line, path, number) for number, line in enumerate(whole, start=1)]
+
+
+def _is_whole(line: Mapping[str, Any]) -> bool:
+    """Whether a line has all that the summary and the curves read of it."""
+    if line.get("kind") == "epoch":
+        dev = line.get("dev")
+        numbers = [line.get("epoch"), *(dev.values() if isinstance(dev, dict) else [None])]
+    else:  # the loss of half precision may have been infinite, which JSON does not hold
+        numbers = [line.get("at"), 0 if line.get("loss", "") is None else line.get("loss")]
+    kinds = {type(value) for value in (line.get("step"), *numbers)}
+    return line.get("kind") in ("step", "epoch") and kinds <= {int, float}
 
 
 def _told(line: Mapping[str, Any]) -> dict[str, Any]:

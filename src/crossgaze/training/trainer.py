@@ -35,7 +35,7 @@ from crossgaze.training.augment import drop_words
 from crossgaze.training.batches import Batch
 from crossgaze.training.config import TrainConfig
 from crossgaze.training.distributed import from_first, is_first, process_group, wrap
-from crossgaze.training.logs import LOG, RunLog
+from crossgaze.training.logs import LOG, RunLog, require_log
 from crossgaze.training.optimisers import AveragedWeights, clip, make_optimiser, rate_factor
 from crossgaze.training.prepare import Prepared, prepare
 from crossgaze.training.seeds import repeatable, seed_of
@@ -142,6 +142,7 @@ class Run:
                 ) from None
         if is_first():
             size, step = self.state.log_bytes, self.state.step
+            require_log(self.out / LOG, size, self.state.history)
             self.log = RunLog(self.out, size=size, step=step, tensorboard=tensorboard)
         self._began = time.perf_counter() - self.state.seconds
 

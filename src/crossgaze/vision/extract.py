@@ -7,7 +7,6 @@ finished first. A run that was stopped goes on where it was.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,7 +20,8 @@ from crossgaze.config import to_dict
 from crossgaze.data.left_out import LeftOut
 from crossgaze.data.regions.store import RegionStore
 from crossgaze.data.regions.writer import RegionWriter
-from crossgaze.errors import InputError
+from crossgaze.data.textfiles import MAX_FILE_BYTES, parse_head
+from crossgaze.errors import FileFormatError, InputError
 from crossgaze.files import stamp_of
 from crossgaze.threads import cores
 from crossgaze.vision.backbones import Backbone
@@ -71,7 +71,7 @@ def extract(
     device = find_device(config.device)
     given = None if config.boxes is None else read_boxes(config.boxes, listing.names)
     source = make_source(config, device, backbone=backbone, given=given)
-    _require_same_shard(Path(out), shard)
+    require_same_shard(Path(out), shard)
     made_by = {**source.made_by, "fit": config.fit}
     settings = to_dict(config) | {"size": source.size}
     with RegionWriter(
@@ -185,12 +185,17 @@ def _arrays(group: Group, source: RegionSource) -> dict[str, npt.NDArray[Any]]:
     return arrays
 
 
-def _require_same_shard(out: Path, shard: Shard) -> None:
+def require_same_shard(out: Path, shard: Shard) -> None:
     """Refuse to put one shard into the store of another."""
-    try:
-        found = json.loads((out / "report.json").read_text("utf-8"))["shard"] or "1/1"
-    except (OSError, ValueError, KeyError, TypeError):
+    path = out / "report.json"
+    if not path.is_file():
         return
+    try:
+        found = parse_head(path, "the report of an extraction", MAX_FILE_BYTES)["shard"] or "1/1"
+    except KeyError:  # of an import, which has no shards
+        return
+    except (ValueError, TypeError, RecursionError) as error:
+        raise FileFormatError(path, f"does not read as a report: {error!r}") from None
     if found != str(shard):
         raise InputError(f"{out}: holds shard {found}, now it is {shard}; take another folder")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,15 +12,14 @@ import numpy.typing as npt
 from crossgaze.data.regions.store import RegionStore
 from crossgaze.data.regions.verify import verify
 from crossgaze.data.regions.writer import RegionWriter
+from crossgaze.data.textfiles import MAX_FILE_BYTES, kind_of, parse_head
 from crossgaze.errors import FileFormatError, InputError
 from crossgaze.files import write_json
 
 BATCH = 64
 # Counts and lists of an extraction's report that add up over its shards.
-SUMMED = (
-    *("photos", "extracted", "already", "gone", "unreadable", "changed", "left_out"),
-    "without_boxes",
-)
+COUNTS = ("photos", "extracted", "already", "gone", "seconds")
+LISTS = ("unreadable", "changed", "left_out", "without_boxes")
 
 
 def merge_stores(
@@ -108,9 +106,13 @@ def _read_report(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        report = json.loads(path.read_text("utf-8"))
+        report = parse_head(path, "the report of an extraction", MAX_FILE_BYTES)
         shard = str(report.get("shard") or "1/1")
         number, total = (int(part) for part in shard.split("/"))
+        for keys, kind in ((COUNTS, int | float), (LISTS, list)):
+            for key in keys:
+                if key in report and not isinstance(report[key], kind):
+                    raise TypeError(f"{key} is {kind_of(report[key])}")
         return {**report, "finished": bool(report["finished"]), "shard": (number, total)}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FileFormatError(path, f"does not read as a report: {error!r}") from None
@@ -130,10 +132,11 @@ def _require_whole(stores: Sequence[RegionStore], reports: Sequence[Mapping[str,
         )
     found = {report["shard"][0] for _, report in known}
     for total in totals:
-        missing = sorted(set(range(1, total + 1)) - found)
-        if missing:
+        # One by one: the reports may say that there are any number.
+        missing = next((number for number in range(1, total + 1) if number not in found), None)
+        if missing is not None:
             raise InputError(
-                f"merge: shard {missing[0]}/{total} is not among the {len(stores)} stores"
+                f"merge: shard {missing}/{total} is not among the {len(stores)} stores"
             )
 
 
@@ -141,12 +144,12 @@ def _join(reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Add up the shards' reports; of what is not a count or a list the first shard's stays."""
     known = [report for report in reports if report]
     joined = dict(known[0])
-    for key in SUMMED:
+    for key in (*COUNTS, *LISTS):
         values = [report[key] for report in known if key in report]
         if values:
-            whole = isinstance(values[0], int)
+            whole = key in COUNTS
             joined[key] = sum(values) if whole else [item for value in values for item in value]
-    joined["seconds"] = round(sum(report.get("seconds", 0) for report in known), 3)
+    joined["seconds"] = round(joined.get("seconds", 0), 3)
     joined["finished"] = all(report["finished"] for report in known)
     joined["shard"] = ""
     return joined

@@ -5,18 +5,22 @@ ResNet-152 at 448 x 448 gives DAN's 14 x 14 x 2048 grid (its res5c).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
+from reprlib import repr as shown
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from crossgaze.data.textfiles import parse_head
 from crossgaze.errors import FileFormatError, InputError, MissingExtraError
 from crossgaze.vision.backbones.base import IMAGENET_MEAN, IMAGENET_SCALE, Backbone, freeze
 
 PROBE = 224  # pixels; to see the width and stride that a configuration does not state
+LARGEST = 1e6  # of a mean or deviation of pixels; far more would be infinite in half the digits
+# What Python raises on JSON that states something else.
+WRONG = (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError)
 
 
 class AutoBackbone(Backbone):
@@ -34,7 +38,7 @@ class AutoBackbone(Backbone):
                 f"the backbone {source!r}", "transformers", "backbones"
             ) from None
         model = _load(transformers, source)
-        mean, scale = _preprocessing(source)
+        mean, scale = read_preprocessing(source)
         try:
             with torch.inference_mode():
                 probe = _last_map(model, torch.zeros(1, 3, PROBE, PROBE))
@@ -94,7 +98,7 @@ def _last_map(model: Any, x: Tensor) -> Tensor:  # noqa: ANN401 (transformers' o
     return maps[-1]
 
 
-def _preprocessing(source: str) -> tuple[Sequence[float], Sequence[float]]:
+def read_preprocessing(source: str) -> tuple[Sequence[float], Sequence[float]]:
     """Return the mean and scale (of pixels 0 to 255) that the model's own files state."""
     path = Path(source) / "preprocessor_config.json"
     if not Path(source).is_dir():
@@ -107,15 +111,18 @@ def _preprocessing(source: str) -> tuple[Sequence[float], Sequence[float]]:
     if not path.is_file():
         return IMAGENET_MEAN, IMAGENET_SCALE
     try:
-        raw = json.loads(path.read_text("utf-8"))
+        raw = parse_head(path, "the preprocessing of a backbone")
         factor = float(raw.get("rescale_factor", 1 / 255)) if raw.get("do_rescale", True) else 1.0
         plain = not raw.get("do_normalize", True)
         mean = [float(value) / factor for value in ([0] * 3 if plain else raw["image_mean"])]
         scale = [float(value) / factor for value in ([1] * 3 if plain else raw["image_std"])]
-    except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
+    except WRONG as error:
         raise FileFormatError(path, f"does not state image_mean and image_std: {error!r}") from None
-    if len(mean) != 3 or len(scale) != 3 or not all(value > 0 for value in scale):
+    usable = all(abs(value) < LARGEST for value in mean)
+    usable &= all(1 / LARGEST < value < LARGEST for value in scale)
+    if len(mean) != 3 or len(scale) != 3 or not usable:
         raise FileFormatError(
-            path, f"states the means {mean} and deviations {scale}, wanted 3 each"
+            path,
+            f"states the means {shown(mean)} and deviations {shown(scale)}, wanted 3 each",
         )
     return mean, scale

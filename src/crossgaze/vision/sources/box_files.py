@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crossgaze.data.regions.import_tsv import is_tsv, tsv_boxes
+from crossgaze.data.textfiles import read_text
 from crossgaze.errors import FileFormatError, require_file
 
 
@@ -76,8 +77,9 @@ def _fingerprint(path: Path) -> str:
 
 
 def _coco(path: Path) -> dict[str, ImageBoxes]:
+    text = read_text(path, "a file of boxes")
     try:
-        found = json.loads(path.read_bytes())
+        found = json.loads(text)
     except (ValueError, RecursionError):
         raise FileFormatError(path, "is neither JSON nor named .tsv, wanted boxes") from None
     names: dict[str, str] = {}
