@@ -1,5 +1,7 @@
 """A small `*_precomp` folder and what goes with it: photographs, boxes, phrases, a checkpoint."""
 
+import json
+
 import numpy as np
 from PIL import Image
 
@@ -54,6 +56,22 @@ def write_beside(data):
             f"Sentences/{FIRST}.txt": entity_files.SENTENCES,
         },
     )
+
+
+def write_karpathy(path, folder):
+    """Write Karpathy's list of the test images of such a folder, among others."""
+    captions = (folder / "test_caps.txt").read_text().splitlines()
+    test = [
+        {
+            "filename": f"{FIRST + number}.jpg",
+            "imgid": number + 1,
+            "split": "test",
+            "sentences": [{"raw": told} for told in captions[5 * number : 5 * number + 5]],
+        }
+        for number in range(IMAGES["test"])
+    ]
+    other = {"filename": "7.jpg", "imgid": 0, "split": "train", "sentences": [{"raw": "A tree."}]}
+    path.write_text(json.dumps({"images": [other, *test], "dataset": "flickr30k"}))
 
 
 def write_checkpoint(path, vocabulary):

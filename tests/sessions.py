@@ -34,11 +34,16 @@ def shown(text):
     return [re.sub(r" {2,}\(.*\)$", "", line) for line in lines if line.startswith("crossgaze ")]
 
 
+def help_of(words, capsys):
+    """Return the help of a verb, or of an action of it."""
+    capsys.readouterr()
+    assert main([*words, "--help"]) == 0
+    return capsys.readouterr().out
+
+
 def examples(verb, capsys):
     """Return what a verb's help itself shows."""
-    capsys.readouterr()
-    assert main([verb, "--help"]) == 0
-    return shown(capsys.readouterr().out)
+    return shown(help_of([verb], capsys))
 
 
 def run_here(line, capsys):

@@ -1,12 +1,18 @@
 """Every verb's help has examples, and they work: run in order, in a folder that has their files."""
 
 import importlib.util
+import json
+import os
+import subprocess
+import sys
 
 import pytest
 
+import crossgaze
 from crossgaze.cli import VERBS
+from crossgaze.cli.store import ACTIONS
 from help_worlds import WORLDS
-from sessions import SERVER, examples, run_here
+from sessions import SERVER, examples, help_of, run_here, shown
 
 # What an example needs beside the core, by what stands in it.
 EXTRAS = {"--tensorboard": "tensorboard", "microsoft/": "transformers"}
@@ -33,6 +39,36 @@ def test_the_examples_of_the_help_work(verb, tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize("verb", sorted(LONG))
 def test_all_examples_of_the_help_work(verb, tmp_path, monkeypatch, capsys):
     assert len(run_examples(verb, tmp_path, monkeypatch, capsys)) > 1
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_every_action_of_store_shows_its_examples(action, capsys):
+    """They are the verb's own, which the test above runs."""
+    lines = shown(help_of(["store", action], capsys))
+    assert lines
+    assert lines == [line for line in examples("store", capsys) if line.split()[2] == action]
+
+
+@pytest.mark.slow
+def test_several_processes_train_as_the_help_says(tmp_path, monkeypatch, capsys):
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    WORLDS["train"](here)
+    lines = [line.strip() for line in help_of(["train"], capsys).splitlines()]
+    (line,) = [line for line in lines if line.startswith("torchrun ")]
+    # Small, and where torchrun is on no path; all else is as it is shown.
+    words = [*line.split()[1:], "model.size=16", "epochs=1", "--out", "runs/together"]
+    done = subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", *words, "--device", "cpu"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads((here / "runs" / "together" / "summary.json").read_text())["epochs"] == 1
+    assert crossgaze.load(here / "runs" / "together" / "best").family == "bfan"
 
 
 def run_examples(verb, tmp_path, monkeypatch, capsys, most=None):

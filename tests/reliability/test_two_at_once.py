@@ -1,6 +1,5 @@
 """Two processes that write to one place: the second is told who the first is."""
 
-import os
 import random
 import signal
 import time
@@ -14,7 +13,6 @@ import killing_work
 import search_parts
 import training_parts
 from crossgaze.errors import InputError
-from crossgaze.files import only_writer
 from killing import lines_of, start
 
 
@@ -34,11 +32,14 @@ def test_a_second_writer_is_refused_with_the_firsts_pid(tmp_path, verb):
         work = (killing_work.learn, tree, out)
     run, *args = work
     out.mkdir()
-    with (
-        only_writer(out, "this"),
-        pytest.raises(InputError, match=rf"another process \(pid {os.getpid()}\); wait"),
-    ):
+    holder, told = start(killing_work.hold, out)
+    assert told.recv() == "held"
+    with pytest.raises(InputError, match=rf"another process \(pid {holder.pid}\); wait"):
         run(None, *args)
+    holder.kill()
+    holder.join()
+    told.close()
+    assert holder.exitcode == -signal.SIGKILL
     run(None, *args)  # the lock has ended with its holder
 
 

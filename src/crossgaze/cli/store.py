@@ -12,25 +12,29 @@ Examples:
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from crossgaze.cli.output import add_json, print_json, print_table, readable_bytes, say
 from crossgaze.errors import InputError, require_folder
+
+if TYPE_CHECKING:
+    Actions = argparse._SubParsersAction[argparse.ArgumentParser]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the verb's arguments."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    info = actions.add_parser("info", help="what a store holds")
+    info = _add(actions, "info", "what a store holds")
     info.add_argument("store", metavar="STORE")
-    verify = actions.add_parser("verify", help="look for truncation and corruption")
+    verify = _add(actions, "verify", "look for truncation and corruption")
     verify.add_argument("store", metavar="STORE")
-    merge = actions.add_parser("merge", help="join the shards of one extraction")
+    merge = _add(actions, "merge", "join the shards of one extraction")
     merge.add_argument("stores", metavar="STORE", nargs="+")
     merge.add_argument("out", metavar="OUT")
     merge.add_argument(
         "--partial", action="store_true", help="even though shards are missing or unfinished"
     )
-    bring = actions.add_parser("import", help="features you already have, as a store")
+    bring = _add(actions, "import", "features you already have, as a store")
     bring.add_argument(
         "source",
         metavar="SOURCE",
@@ -44,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     bring.add_argument(
         "--names", metavar="DATA", help="captions whose names bare numbers become (tsv, npz)"
     )
-    sort = actions.add_parser("sort", help="each image's regions in another order")
+    sort = _add(actions, "sort", "each image's regions in another order")
     sort.add_argument("store", metavar="STORE")
     sort.add_argument("out", metavar="OUT")
     sort.add_argument(
@@ -56,6 +60,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sort.add_argument("--seed", type=int, default=0, help="of a random order (default 0)")
     for action in (info, verify, merge, bring, sort):
         add_json(action)
+
+
+def _add(actions: Actions, name: str, does: str) -> argparse.ArgumentParser:
+    """Add an action, whose help shows the examples above that are its own."""
+    lines = [line for line in (__doc__ or "").splitlines() if f" store {name} " in line]
+    return actions.add_parser(
+        name,
+        help=does,
+        description="\n".join([f"{does[0].upper()}{does[1:]}.", "", "Examples:", *lines]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
 
 
 def run(args: argparse.Namespace) -> int:

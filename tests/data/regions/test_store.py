@@ -455,6 +455,7 @@ def kill_while_writing(folder, seconds):
         time.sleep(seconds)
         child.send_signal(signal.SIGKILL)
         lines = [first, *child.stdout.read().splitlines(keepends=True)]
+    assert child.returncode == -signal.SIGKILL  # and not by an error of its own
     return int([line for line in lines if line.endswith("\n")][-1])
 
 
