@@ -155,11 +155,6 @@ ROWS = {
         members=("both-bfan", "both-vse-wide"),
         learned=BOTH,
     ),
-    "both-longer-vse-wide": Row(
-        "BFAN, half as long again + VSE++, mean and whole image, D = 1024",
-        members=("both-bfan-longer", "both-vse-wide"),
-        learned=BOTH,
-    ),
     "trial-vsrn": Row(
         "VSRN without L_G", "vsrn-no-captions", run="vsrn-no-captions", attention=False, split="dev"
     ),

@@ -192,9 +192,11 @@ def test_two_lance_readers_see_what_a_writer_adds_when_they_look_again(tmp_path)
     assert len(reader.search(vectors(1)[0], 3, None)[0]) == 3
 
 
-def test_the_approximate_index_finds_what_is_nearest(tmp_path):
+@pytest.mark.parametrize("partition", [100, 100_000])
+def test_the_approximate_index_finds_what_is_nearest(tmp_path, monkeypatch, partition):
     from crossgaze.search.lance import LanceEngine
 
+    monkeypatch.setattr("crossgaze.search.lance.PARTITION", partition)
     rows = vectors(600)
     engine = LanceEngine(tmp_path / "db", "photos", WIDTH, create=True, exact=500)
     engine.add([entry(n + 1) for n in range(600)], rows)
@@ -246,6 +248,7 @@ def many(tmp_path, count=600):
 def test_the_approximate_index_gives_as_many_as_are_asked_for(tmp_path, monkeypatch, most):
     """A search asks for hundreds of candidates; HNSW refuses an effort below what it must find."""
     monkeypatch.setattr("crossgaze.search.lance.MOST", most)
+    monkeypatch.setattr("crossgaze.search.lance.PARTITION", 100)
     engine, there = many(tmp_path)
     query = vectors(1, seed=9)[0]
     for count in (1, 100, 250, 500, 600, 1000):
@@ -257,6 +260,7 @@ def test_the_approximate_index_gives_as_many_as_are_asked_for(tmp_path, monkeypa
 
 def test_a_narrow_filter_finds_all_it_admits_in_whatever_partition(tmp_path, monkeypatch):
     monkeypatch.setattr("crossgaze.search.lance.PROBES", 1)
+    monkeypatch.setattr("crossgaze.search.lance.PARTITION", 100)
     engine, there = many(tmp_path)
     query = vectors(1, seed=9)[0]
     for where in (Where(tags=("rare",)), Where(since=590), Where(path="/p/it's 1*")):

@@ -29,6 +29,7 @@ from crossgaze.search.memory import MemoryEngine
 HELD = 660_000_000  # bytes up to which all entries are held in memory and looked at
 ENTRY = 600  # bytes that an entry takes there, beside its vector
 PART = 8192  # entries read at a time
+PARTITION = 100_000  # vectors in each part of the approximate index, a graph of its own
 PROBES, REFINE, EFFORT = 24, 4, 400  # partitions looked into, candidates a result, HNSW's ef
 MOST = 5000  # results up to which the approximate index is asked; it is none for more
 KEPT = timedelta(hours=1)  # how long a reader may go on with what it opened
@@ -212,7 +213,9 @@ class LanceEngine:
 
         # What was found is then read by uid; without an index that would look at every row.
         self._table.create_index("uid", config=BTree(), replace=True)
-        partitions = max(round(len(self) ** 0.5 / 4), 1)
+        # Few and large ones, all of which a search looks into while there are no more than PROBES: of
+        # vectors without clear clusters the nearest lie in any.
+        partitions = max(round(len(self) / PARTITION), 1)
         how = HnswSq(distance_type="dot", num_partitions=partitions)
         self._table.create_index("vector", config=how, replace=True)
 
