@@ -59,10 +59,10 @@ def options(**changes):
     return argparse.Namespace(**(base | changes))
 
 
-def save(path, states, opt, prefix=""):
+def save(path, states, opt, prefix="", zipped=True):
     states = [{prefix + k: v for k, v in state.items()} for state in states]
     raw = {"epoch": 3, "model": states, "best_rsum": 321.5, "opt": opt, "Eiters": 99}
-    torch.save(raw, path)
+    torch.save(raw, path, _use_new_zipfile_serialization=zipped)
     return path
 
 

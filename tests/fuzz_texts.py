@@ -69,6 +69,13 @@ def precomp(folder):
         np.save(folder / f"{split}_ims.npy", np.ones((rows, 4, 6), np.float32))
 
 
+def precomp_ids(folder):
+    precomp(folder)
+    for split, names in (("train", "ab"), ("test", "cd")):  # one a caption
+        lines = [f"{name}.jpg\n" * 5 for name in names]
+        (folder / f"{split}_ids.txt").write_text("".join(lines))
+
+
 def own_csv(folder):
     rows = "".join(f'{n}.jpg;"{text}";train\n' for n, text in enumerate(("a, b", "c\nd", "e")))
     (folder / "captions.csv").write_text("image;caption;split\n" + rows)
@@ -203,6 +210,7 @@ READERS = (
     Reader("captions: Karpathy's JSON", karpathy, _captions),
     Reader("captions: MS-COCO's JSON", coco, _captions),
     Reader("captions: precomp with .npy", precomp, _captions),
+    Reader("captions: precomp with ids", precomp_ids, _captions),
     Reader("captions: own CSV", own_csv, _captions),
     Reader("captions: own text", own_txt, _captions),
     Reader("captions: own JSON Lines", own_jsonl, _captions),

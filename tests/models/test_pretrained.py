@@ -274,6 +274,7 @@ def test_models_that_do_not_go_together_are_refused():
         ("config.json", "{", "does not read as a model's head"),
         ("config.json", "[]", "does not read as a model's head"),
         ("config.json", '{"format": "x", "version": 1, "family": "scan"}', "is 'x' version 1"),
+        ("config.json", '{"format": "x", "family": "scan"}', "does not read as a model's head"),
         (
             "config.json",
             '{"format": "crossgaze-model", "version": 1, "family": "scan"}',

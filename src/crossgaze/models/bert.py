@@ -304,7 +304,7 @@ def _load(name: str) -> tuple[Any, Any]:
     return model, tokenizer
 
 
-def _sketch(name: str) -> tuple[Any, None]:
+def _sketch(name: str) -> tuple[Any, Any]:
     """Build a BERT by its configuration alone, for names and shapes."""
     with _reading(name) as (transformers, _, config):
         return transformers.BertModel(config, add_pooling_layer=False), None

@@ -259,15 +259,15 @@ def _read_head(path: Path) -> dict[str, Any]:
         raise InputError(f"{path.parent}: is not a model's folder, it has no config.json")
     try:
         head = parse_head(path, "a model's head")
-        wrong = head["format"] != FORMAT or head["version"] != VERSION
+        kind, version = head["format"], head["version"]
         wanted = {"members": list} if head["family"] == "ensemble" else {"config": dict}
         missing = [key for key, kind in wanted.items() if not isinstance(head.get(key), kind)]
         if not isinstance(head["family"], str) or not isinstance(head.get("origin", {}), dict):
             raise TypeError("family is not a text, or origin not keys and values")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise FileFormatError(path, f"does not read as a model's head: {error!r}") from None
-    if wrong:
-        found = f"{head['format']!r} version {head['version']!r}"
+    if kind != FORMAT or version != VERSION:
+        found = f"{kind!r} version {version!r}"
         raise FileFormatError(path, f"is {found}, this crossgaze reads {FORMAT!r} {VERSION}")
     if missing:
         raise FileFormatError(path, f"has no {missing[0]!r} of the kind that it should be")

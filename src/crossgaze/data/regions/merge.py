@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -109,10 +110,11 @@ def _read_report(folder: Path) -> dict[str, Any]:
         report = parse_head(path, "the report of an extraction", MAX_FILE_BYTES)
         shard = str(report.get("shard") or "1/1")
         number, total = (int(part) for part in shard.split("/"))
-        for keys, kind in ((COUNTS, int | float), (LISTS, list)):
-            for key in keys:
-                if key in report and not isinstance(report[key], kind):
-                    raise TypeError(f"{key} is {kind_of(report[key])}")
+        for key in report.keys() & {*COUNTS, *LISTS}:
+            number = isinstance(report[key], int | float) and abs(report[key]) < 1 << 63
+            if not (number if key in COUNTS else isinstance(report[key], list)):
+                raise TypeError(f"{key} is {kind_of(report[key])}")
+        json.dumps(report, indent=2, allow_nan=False)  # the whole's will hold what it holds
         return {**report, "finished": bool(report["finished"]), "shard": (number, total)}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FileFormatError(path, f"does not read as a report: {error!r}") from None
