@@ -111,8 +111,8 @@ def _read_report(folder: Path) -> dict[str, Any]:
         shard = str(report.get("shard") or "1/1")
         number, total = (int(part) for part in shard.split("/"))
         for key in report.keys() & {*COUNTS, *LISTS}:
-            number = isinstance(report[key], int | float) and abs(report[key]) < 1 << 63
-            if not (number if key in COUNTS else isinstance(report[key], list)):
+            counts = isinstance(report[key], int | float) and abs(report[key]) < 1 << 63
+            if not (counts if key in COUNTS else isinstance(report[key], list)):
                 raise TypeError(f"{key} is {kind_of(report[key])}")
         json.dumps(report, indent=2, allow_nan=False)  # the whole's will hold what it holds
         return {**report, "finished": bool(report["finished"]), "shard": (number, total)}
