@@ -114,13 +114,27 @@ def naive_bert(ids, state):
     return np.stack(xs)
 
 
-@pytest.mark.parametrize("frozen", [True, False])
-def test_features_equal_loops_over_berts_equations(config, frozen):
-    encoder = BertText(5, replace(config, frozen=frozen)).double().eval()
+# How much of a BERT is trained: nothing, its last layer, both, all.
+TRAINED = [{}, {"tuned": 1}, {"tuned": 2}, {"frozen": False}]
+
+
+def state_of(encoder):
+    """Return the weights of the whole BERT by the names that it has them under."""
+    state = dict(encoder.bert.state_dict())
+    below = len(encoder.bert.encoder.layer)
+    for number, layer in enumerate([] if encoder.tuned is None else encoder.tuned.layers):
+        for name, part in layer.state_dict().items():
+            state[f"encoder.layer.{below + number}.{name}"] = part
+    return state
+
+
+@pytest.mark.parametrize("trained", TRAINED)
+def test_features_equal_loops_over_berts_equations(config, trained):
+    encoder = BertText(5, replace(config, **trained)).double().eval()
     texts = ["a dog runs", "cat", "a red red cat runs"]
     ids, lengths = ready(texts, encoder)
     out = encoder(ids, lengths).detach().numpy()
-    state = {name: part.numpy() for name, part in encoder.bert.state_dict().items()}
+    state = {name: part.numpy() for name, part in state_of(encoder).items()}
     weight, bias = (part.detach().numpy() for part in encoder.project.parameters())
     worst = 0.0
     for row, text in zip(out, texts, strict=True):
@@ -264,6 +278,32 @@ def test_a_free_bert_is_trained_and_saved_with_the_model(config):
     assert {f"bert.{name}" for name in encoder.bert.state_dict()} < names
 
 
+def test_the_last_layers_are_trained_and_those_below_kept(config):
+    encoder = BertText(4, replace(config, tuned=1)).train()
+    ids, lengths = ready(["a dog runs", "cat"], encoder)
+    calls = count_calls(encoder)
+    first = encoder(ids, lengths)
+    assert not torch.equal(encoder(ids, lengths), first)  # dropout in the last layer
+    assert calls == [2]  # those below were run once
+    first.sum().backward()
+    trained = list(encoder.pretrained())
+    assert len(trained) == len(list(encoder.tuned.layers[0].parameters())) > 0
+    assert all(part.grad is not None for part in trained)
+    assert all(part.grad is None for part in encoder.bert.parameters())
+    assert {name.split(".")[0] for name in encoder.state_dict()} == {"tuned", "project"}
+    assert list(BertText(4, config).pretrained()) == []
+    whole = BertText(4, replace(config, frozen=False))
+    assert len(list(whole.pretrained())) == len(list(whole.bert.parameters()))
+
+
+def test_layers_that_cannot_be_trained_are_refused(config):
+    with pytest.raises(InputError, match=r"text.tuned: is 3, wanted 2, BERT's layers, or less"):
+        BertText(4, replace(config, tuned=3))
+    for wrong in ({"frozen": False}, {"kind": "gru"}):
+        with pytest.raises(InputError, match=r"text.tuned: is of a frozen bert alone"):
+            replace(config, tuned=1, **wrong)
+
+
 def test_the_cache_forgets_what_was_not_used_for_longest(config):
     encoder = BertText(4, config, cache_captions=2)
     calls = count_calls(encoder)
@@ -296,9 +336,10 @@ def test_the_cache_is_exact_unless_asked_otherwise(config):
     assert next(iter(half.cache._parts.values())).dtype == torch.float16
 
 
-@pytest.mark.parametrize("frozen", [True, False])
-def test_batch_and_padding_change_nothing(config, frozen):
-    encoder = BertText(4, replace(config, frozen=frozen)).double().eval()
+@pytest.mark.parametrize("trained", TRAINED)
+def test_batch_and_padding_change_nothing(config, trained, monkeypatch):
+    monkeypatch.setattr("crossgaze.models.tuned_layers.PART", 4)  # parts of unlike lengths
+    encoder = BertText(4, replace(config, **trained)).double().eval()
     texts = [f"{a} {b}" for a in ("a", "red", "dog runs") for b in ("dog", "cat runs red", "")]
     ids, lengths = ready(texts, encoder)
     wide = torch.cat([ids, torch.zeros(len(ids), 3, dtype=torch.long)], dim=1)

@@ -1,5 +1,8 @@
 """The models of an index: which ones they are, and how much they keep of what they read."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 import asking_parts
@@ -12,6 +15,8 @@ from crossgaze.search import models
 from crossgaze.search.index import Index
 from crossgaze.search.models import REMEMBERED, load_model, unknown_words
 from model_parts import bert_vse, save_bert
+
+ROOT = Path(__file__).parents[2]
 
 pytest.importorskip("transformers", reason="needs crossgaze[bert]")
 
@@ -79,3 +84,10 @@ def test_the_models_that_ship_name_what_they_have_never_met(name):
     assert unknown_words([model], "xyzzy qwrtplk") == (("xyzzy", "qwrtplk"), True)
     said = "two dogs' black-and-white frisbee at 3:30, a skateboarder can't stop; a qwrtplk"
     assert unknown_words([model], said) == (("qwrtplk",), False)
+
+
+def test_what_ships_has_the_digest_that_was_measured():
+    """A key that is new in a configuration must not make everybody's index another model's."""
+    kept = json.loads((ROOT / "results/two-stage-curve-split.json").read_text("utf-8"))
+    for part in ("embedder", "reranker"):
+        assert load_model(kept[part]["folder"])[1].digest == kept[part]["digest"]

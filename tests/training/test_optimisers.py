@@ -8,7 +8,13 @@ import torch
 from torch import nn
 
 from crossgaze.training.config import OptimiserConfig, ScheduleConfig
-from crossgaze.training.optimisers import AveragedWeights, clip, make_optimiser, rate_factor
+from crossgaze.training.optimisers import (
+    AveragedWeights,
+    clip,
+    make_optimiser,
+    rate_factor,
+    set_rate,
+)
 
 
 def test_dans_rate_drops_after_thirty_epochs():
@@ -87,3 +93,20 @@ def test_averaged_weights_by_hand():
     fresh.load_state_dict(average.state_dict())
     assert fresh.steps == 3
     assert math.isclose(fresh.mean["weight"].item(), mean, rel_tol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["sgd", "adam", "adamw"])
+def test_what_was_trained_before_has_a_share_of_the_rate(kind):
+    """Twice the same weight and gradient: the first step's lengths are as the rates are."""
+    fresh, old, fixed = (torch.nn.Parameter(torch.ones(3)) for _ in range(3))
+    fixed.requires_grad_(False)
+    config = OptimiserConfig(kind=kind, rate=1.0, pretrained=0.25)
+    optimiser = make_optimiser(config, [fresh, old, fixed], pretrained=[old])
+    set_rate(optimiser, 0.1)
+    for parameter in (fresh, old):
+        parameter.grad = torch.tensor([1.0, -2.0, 0.5])
+    optimiser.step()
+    torch.testing.assert_close(1 - old, (1 - fresh) * 0.25)
+    assert (fresh != 1).all()
+    assert (fixed == 1).all()
+    assert [group["lr"] for group in optimiser.param_groups] == pytest.approx([0.1, 0.025])

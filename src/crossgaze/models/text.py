@@ -13,7 +13,7 @@ Every encoder gives word features (N, n, D); how the two directions are joined (
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -48,6 +48,7 @@ class TextConfig:
         join: how the two directions become one feature, "mean" or "sum".
         bert: folder or Hub id of the BERT (bert).
         frozen: whether the BERT stays as it is (bert).
+        tuned: how many of a frozen BERT's last layers are trained along all the same (bert).
         dropout: share of the numbers of a word that become 0 in training, before the recurrent
             layers (gru, lstm), or of a sentence in all its words, behind BERT (bert).
         own_words: width of an embedding of word pieces that is learned beside the BERT and added to
@@ -64,6 +65,7 @@ class TextConfig:
     word_range: float = 0.1
     dropout: float = 0.0
     own_words: int = 0
+    tuned: int = 0
 
     def __post_init__(self) -> None:
         require_choice("text.kind", self.kind, ("gru", "lstm", "bert"))
@@ -77,6 +79,9 @@ class TextConfig:
         require_whole("text.own_words", self.own_words, least=0)
         if self.own_words and self.kind != "bert":
             raise InputError(f"text.own_words: a {self.kind} has words of its own anyway, wanted 0")
+        require_whole("text.tuned", self.tuned, least=0)
+        if self.tuned and (self.kind != "bert" or not self.frozen):
+            raise InputError("text.tuned: is of a frozen bert alone, wanted 0")
 
 
 class TextEncoder(nn.Module, ABC):
@@ -124,6 +129,10 @@ class TextEncoder(nn.Module, ABC):
     def frozen_state(self) -> dict[str, Tensor]:
         """Return the weights that decide the features, yet are not in `state_dict`; none here."""
         return {}
+
+    def pretrained(self) -> Iterator[nn.Parameter]:
+        """Give the weights that were trained before and learn slower than the rest; none here."""
+        return iter(())
 
     @abstractmethod
     def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:

@@ -34,6 +34,8 @@ from crossgaze.search.engine import Vectors
 
 Floats = npt.NDArray[np.floating[Any]]
 TEXTS = 256  # sentences encoded at once
+# Keys that came after indexes were made count only where they say something, so that these stay good.
+LATER = {"text": {"tuned": 0}}
 REMEMBERED = 256  # sentences whose words a model in use keeps: queries come again, and are many
 
 
@@ -75,7 +77,7 @@ def load_model(source: str | Path | Matcher | Ensemble) -> tuple[Matcher | Ensem
 def _digest(model: Matcher | Ensemble) -> str:
     found = hashlib.sha256()
     for member in matchers(model):
-        found.update(json.dumps([member.family, to_dict(member.config)], sort_keys=True).encode())
+        found.update(json.dumps([member.family, _settings(member)], sort_keys=True).encode())
         words = () if member.vocabulary is None else member.vocabulary.words
         found.update("\n".join(words).encode())
         # A frozen BERT is found by its name, which another one may have by now.
@@ -85,6 +87,16 @@ def _digest(model: Matcher | Ensemble) -> str:
             # As 32-bit numbers: the same model kept in half precision is the same model.
             found.update(tensor.detach().cpu().float().contiguous().numpy().tobytes())
     return found.hexdigest()[:24]
+
+
+def _settings(member: Matcher) -> dict[str, Any]:
+    """Return a configuration without the keys of LATER that say nothing."""
+    found = to_dict(member.config)
+    for part, keys in LATER.items():
+        for key, silent in keys.items():
+            if part in found and found[part].get(key) == silent:
+                del found[part][key]
+    return found
 
 
 def matchers(model: Matcher | Ensemble) -> list[Matcher]:

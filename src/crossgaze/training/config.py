@@ -34,6 +34,7 @@ class OptimiserConfig:
     Args:
         kind: "adam", "adamw" or "sgd".
         rate: the learning rate at its highest.
+        pretrained: the share of it that a BERT has which is trained along.
         momentum: of SGD.
         betas: of Adam.
         weight_decay: pull towards zero.
@@ -43,6 +44,7 @@ class OptimiserConfig:
 
     kind: Optimiser = "adam"
     rate: float = 2e-4
+    pretrained: float = 0.1
     momentum: float = 0.9
     betas: tuple[float, float] = (0.9, 0.999)
     weight_decay: float = 0.0
@@ -53,6 +55,7 @@ class OptimiserConfig:
         require_choice("optimiser.kind", self.kind, get_args(Optimiser))
         require_choice("optimiser.clip_by", self.clip_by, ("norm", "value"))
         require_positive("optimiser.rate", self.rate)
+        require_positive("optimiser.pretrained", self.pretrained)
         require_share("optimiser.momentum", self.momentum)
         for beta in self.betas:
             require_share("optimiser.betas", beta)

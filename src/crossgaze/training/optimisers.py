@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,15 +14,36 @@ from crossgaze.training.config import OptimiserConfig, ScheduleConfig
 
 
 def make_optimiser(
-    config: OptimiserConfig, parameters: Iterable[nn.Parameter]
+    config: OptimiserConfig,
+    parameters: Iterable[nn.Parameter],
+    pretrained: Iterable[nn.Parameter] = (),
 ) -> torch.optim.Optimizer:
-    """Return the optimiser of a configuration; its rate is set before every step."""
-    trained = [parameter for parameter in parameters if parameter.requires_grad]
+    """Return the optimiser of a configuration; `set_rate` sets its rate before every step.
+
+    Args:
+        config: the optimiser.
+        parameters: all that is trained.
+        pretrained: those of them that were trained before, a BERT's; they have a share of the rate.
+    """
+    before = {id(parameter) for parameter in pretrained}
+    fresh, old = [], []
+    for parameter in parameters:
+        if parameter.requires_grad:
+            (old if id(parameter) in before else fresh).append(parameter)
+    groups: list[dict[str, Any]] = [{"params": fresh, "share": 1.0}]
+    if old:
+        groups.append({"params": old, "share": config.pretrained})
     rate, decay = config.rate, config.weight_decay
     if config.kind == "sgd":
-        return torch.optim.SGD(trained, rate, momentum=config.momentum, weight_decay=decay)
+        return torch.optim.SGD(groups, rate, momentum=config.momentum, weight_decay=decay)
     kind = torch.optim.AdamW if config.kind == "adamw" else torch.optim.Adam
-    return kind(trained, rate, betas=config.betas, weight_decay=decay)
+    return kind(groups, rate, betas=config.betas, weight_decay=decay)
+
+
+def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
+    """Give every weight the rate, or its share of it."""
+    for group in optimiser.param_groups:
+        group["lr"] = rate * group.get("share", 1.0)
 
 
 def rate_factor(config: ScheduleConfig, step: int, per_epoch: int, epochs: int) -> float:

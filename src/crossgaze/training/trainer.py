@@ -36,7 +36,13 @@ from crossgaze.training.batches import Batch
 from crossgaze.training.config import TrainConfig
 from crossgaze.training.distributed import from_first, is_first, process_group, wrap
 from crossgaze.training.logs import LOG, RunLog, require_log
-from crossgaze.training.optimisers import AveragedWeights, clip, make_optimiser, rate_factor
+from crossgaze.training.optimisers import (
+    AveragedWeights,
+    clip,
+    make_optimiser,
+    rate_factor,
+    set_rate,
+)
 from crossgaze.training.prepare import Prepared, prepare
 from crossgaze.training.seeds import repeatable, seed_of
 from crossgaze.training.snapshots import CHECKPOINT, open_run, read_checkpoint, write_checkpoint
@@ -106,7 +112,9 @@ class Run:
         self.step: Any = self.task.step(config, prepared.model, prepared.companion).to(device)
         self.trained = [p for p in self.step.parameters() if p.requires_grad]
         self.wrapped = wrap(self.step, device)
-        self.optimiser = make_optimiser(config.optimiser, self.trained)
+        self.optimiser = make_optimiser(
+            config.optimiser, self.trained, prepared.model.text.pretrained()
+        )
         self.average = AveragedWeights(self.step, config.average) if config.average else None
         self.scaler = torch.amp.GradScaler(device.type, enabled=config.precision == "float16")
         self.state = State()
@@ -244,8 +252,7 @@ class Run:
         """Change the weights by one batch; return its losses and the gradient's length."""
         config, step = self.config, self.state.step
         factor = rate_factor(config.schedule, step, self.per_epoch, config.epochs)
-        for group in self.optimiser.param_groups:
-            group["lr"] = config.optimiser.rate * factor
+        set_rate(self.optimiser, config.optimiser.rate * factor)
         self.optimiser.zero_grad(set_to_none=True)
         objective, told = self.wrapped(batch.to(self.device), self.losses.at(step), step)
         self.scaler.scale(objective).backward()
