@@ -213,8 +213,8 @@ class LanceEngine:
 
         # What was found is then read by uid; without an index that would look at every row.
         self._table.create_index("uid", config=BTree(), replace=True)
-        # Few and large ones, all of which a search looks into while there are no more than PROBES: of
-        # vectors without clear clusters the nearest lie in any.
+        # Few and large ones, all of which a search looks into while there are no more than PROBES:
+        # of vectors without clear clusters the nearest lie in any.
         partitions = max(round(len(self) / PARTITION), 1)
         how = HnswSq(distance_type="dot", num_partitions=partitions)
         self._table.create_index("vector", config=how, replace=True)

@@ -34,7 +34,7 @@ from crossgaze.search.engine import Vectors
 
 Floats = npt.NDArray[np.floating[Any]]
 TEXTS = 256  # sentences encoded at once
-# Keys that came after indexes were made count only where they say something, so that these stay good.
+# Keys that came after indexes were made count only where they say something: these stay good.
 LATER = {"text": {"tuned": 0}}
 REMEMBERED = 256  # sentences whose words a model in use keeps: queries come again, and are many
 

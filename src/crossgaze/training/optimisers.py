@@ -26,7 +26,8 @@ def make_optimiser(
         pretrained: those of them that were trained before, a BERT's; they have a share of the rate.
     """
     before = {id(parameter) for parameter in pretrained}
-    fresh, old = [], []
+    fresh: list[nn.Parameter] = []
+    old: list[nn.Parameter] = []
     for parameter in parameters:
         if parameter.requires_grad:
             (old if id(parameter) in before else fresh).append(parameter)
