@@ -2,14 +2,16 @@
 
     python benchmarks/bench_serve.py [--seconds 60] [--clients 16] [--photographs 256] [--small]
 
-Makes photographs and an index of them with the models that ship (`default-embedder`, `default`,
-their region model; `daquar` answers), starts `crossgaze serve` in a process of its own, and lets
-every client ask one thing after the other: of 20 requests 10 searches as streams, 5 thumbnails, 2
-explanations, 1 question, 1 page of all photographs and 1 picture that is sent. Sentences are drawn
-anew each time, so that what is kept of them would show. Reported by kind: p50 and p95 in
-milliseconds, what is not 200; of the server: resident memory over time. Bars: no error; memory in
-the last quarter at most 5 % above that of the second. --small runs 5 s with 16 photographs, to see
-that it works; it writes no result.
+Makes synthetic photographs and an index of them with the models that ship (`default-embedder`,
+`default`, their region model; `daquar` answers), starts `crossgaze serve` in a process of its own,
+and lets every client ask one thing after the other: of 20 requests 10 searches as streams, 5
+thumbnails, 2 explanations, 1 question, 1 page of all photographs and 1 picture that is sent.
+Sentences are drawn anew each time, so that what is kept of them would show. Before that one client
+asks alone, for a quarter of the time. Reported by kind, for both: p50 and p95 in milliseconds, what
+is not 200, and of a search also the time to its first line, which is what a person sees first.
+"loading the page" is its HTML, style and scripts, one after the other. Of the server: resident
+memory over time. Bars: no error; memory in the last quarter at most 5 % above that of the second.
+--small runs 5 s with 16 photographs, to see that it works; it writes no result.
 """
 
 import argparse
@@ -29,10 +31,14 @@ from urllib.parse import urlencode, urlsplit
 from bench_extract import make_photographs
 from common import write
 from crossgaze.search.index import Index
+from crossgaze.search.ranking import CANDIDATES
 
 SAID = """a the two man woman dog child red blue green small large runs jumps sits plays in on by
 with grass snow water street house tree ball bicycle hat shirt"""
 WORDS = SAID.split()
+STATIC = Path(__file__).parents[1] / "src" / "crossgaze" / "web" / "static"
+PAGE = ("/", *(f"/static/{one.name}" for one in sorted(STATIC.glob("*.[cj]s*"))))
+FIRST, LOADING = "search, first line", "loading the page"
 MIX = ("search",) * 10 + ("thumbnail",) * 5 + ("explain",) * 2 + ("ask", "page", "picture")
 GROWTH = 1.05
 
@@ -54,6 +60,7 @@ class Client(threading.Thread):
         self.picture, self.photographs, self.until = picture, photographs, until
         self.random = random.Random(seed)
         self.taken, self.wrong = [], []
+        self.first = None  # when the first line of the last search came
 
     def run(self):
         """Ask and note how long it took."""
@@ -62,15 +69,20 @@ class Client(threading.Thread):
             started = time.monotonic()
             try:
                 status, body = self.ask(kind)
+                took = time.monotonic() - started
                 if status != 200 or (kind == "search" and b'"stage":"ranked"' not in body):
                     self.wrong.append(f"{kind}: {status} {body[:120]!r}")
             except (OSError, http.client.HTTPException) as error:
                 self.wrong.append(f"{kind}: {error!r}")
                 self.connection.close()
-            self.taken.append((kind, time.monotonic() - started))
+                took = time.monotonic() - started
+            self.taken.append((kind, took))
+            if kind == "search" and self.first is not None:
+                self.taken.append((FIRST, self.first - started))
 
     def ask(self, kind):
         """Return an answer's status and body."""
+        self.first = None
         sentence = " ".join(self.random.choices(WORDS, k=self.random.randint(3, 9)))
         uid = self.random.randint(1, self.photographs)
         question = json.dumps({"id": uid, "question": f"what is {sentence}?"})
@@ -84,13 +96,43 @@ class Client(threading.Thread):
         }[kind]
         self.connection.request(method, path, body, headers)
         response = self.connection.getresponse()
-        return response.status, response.read()
+        line = response.readline() if kind == "search" else b""
+        self.first = time.monotonic() if line else None
+        return response.status, line + response.read()
+
+    def load(self):
+        """Fetch all that the page is made of, some times, and note how long each took."""
+        for _ in range(20):
+            started = time.monotonic()
+            for path in PAGE:
+                self.connection.request("GET", path)
+                response = self.connection.getresponse()
+                response.read()
+                if response.status != 200:
+                    self.wrong.append(f"{path}: {response.status}")
+            self.taken.append((LOADING, time.monotonic() - started))
 
 
 def resident(pid):
     """Return a process's resident memory in MB."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def by_kind(clients):
+    taken = {}
+    for kind, seconds in (one for client in clients for one in client.taken):
+        taken.setdefault(kind, []).append(1e3 * seconds)
+    return taken, [line for client in clients for line in client.wrong]
+
+
+def alone(address, picture, args):
+    """Let one client ask with nobody beside it."""
+    until = time.monotonic() + args.seconds / 4
+    client = Client(address, picture, args.photographs, until, args.clients)
+    client.load()
+    client.run()
+    return by_kind([client])
 
 
 def load(address, pid, picture, args):
@@ -104,11 +146,7 @@ def load(address, pid, picture, args):
     while any(client.is_alive() for client in clients):
         memory.append(round(resident(pid), 1))
         time.sleep(0.5)
-    taken = {}
-    for kind, seconds in (one for client in clients for one in client.taken):
-        taken.setdefault(kind, []).append(1e3 * seconds)
-    wrong = [line for client in clients for line in client.wrong]
-    return taken, wrong, memory
+    return *by_kind(clients), memory
 
 
 def summary(milliseconds):
@@ -142,7 +180,9 @@ def main():
                 warm = Client(address, picture, args.photographs, 0, 0)
                 for kind in set(MIX):
                     warm.ask(kind)
+                single, failed = alone(address, picture, args)
                 taken, wrong, memory = load(address, server.pid, picture, args)
+                wrong = failed + wrong
             finally:
                 server.terminate()
     quarter = max(len(memory) // 4, 1)
@@ -150,11 +190,14 @@ def main():
         statistics.median(part)
         for part in (memory[quarter : 2 * quarter] or memory, memory[-quarter:])
     )
-    every = [one for times in taken.values() for one in times]
+    every = [one for kind, times in taken.items() if kind != FIRST for one in times]
     found = {
         "clients": args.clients,
         "seconds": args.seconds,
         "photographs": args.photographs,
+        "photographs are": "synthetic",
+        "candidates": CANDIDATES,
+        "one client alone": {kind: summary(times) for kind, times in sorted(single.items())},
         "all": {**summary(every), "a second": round(len(every) / args.seconds, 1)},
         "by kind": {kind: summary(times) for kind, times in sorted(taken.items())},
         "errors": len(wrong),
