@@ -11,6 +11,7 @@ Examples:
   crossgaze evaluate scan-t-i/ f30k_precomp/ --ensemble scan-i-t/
   crossgaze evaluate my-scan/ flickr8k/ --store regions/ --entities annotations.zip
   crossgaze evaluate new/ flickr8k/ --store regions/ --against result.json
+  crossgaze evaluate new/ flickr8k/ --store regions/ --bank train   (hubs held back, see the docs)
   crossgaze evaluate my-rdan/ daquar/ --store daquar-regions/ --single
   crossgaze evaluate my-rdan/ vqa/ --store vqa-regions/ --split dev --task multiple-choice
 """
@@ -61,6 +62,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--entities", metavar="PATH", help="Flickr30k Entities, to measure attention against"
+    )
+    parser.add_argument(
+        "--bank",
+        metavar="NAME",
+        help="hold back what fits everything, as seen by this other split (CSLS; no paper's)",
+    )
+    parser.add_argument(
+        "--bank-images",
+        metavar="N",
+        type=int,
+        default=1000,
+        help="how many of its images, with all their captions (default 1000)",
     )
     parser.add_argument(
         "--top", metavar="K", type=int, default=10, help="best answers kept a query (default 10)"
@@ -135,6 +148,7 @@ def _measure(
 ) -> Evaluation:
     from crossgaze.data.entities.archive import Entities
     from crossgaze.evaluation.evaluate import evaluate
+    from crossgaze.evaluation.hubs import Bank, spread
     from crossgaze.evaluation.report import read_ranks
     from crossgaze.evaluation.sources import open_regions, read_split
 
@@ -142,6 +156,10 @@ def _measure(
     if args.first is not None:
         captioned = captioned.first(args.first)
     regions = open_regions(captioned, args.data, args.store)
+    bank = None
+    if args.bank is not None:
+        others = spread(read_split(args.data, args.bank, format=args.format), args.bank_images)
+        bank = Bank(others, open_regions(others, args.data, args.store))
     if args.against is not None:  # refused now and not after an hour
         read_ranks(args.against)
     entities = None if args.entities is None else Entities.open(args.entities)
@@ -152,6 +170,7 @@ def _measure(
             regions,
             config,
             entities=entities,
+            bank=bank,
             on_progress=stage("Scoring", "images"),
             on_attention=stage("Attention", "captions"),
         )
@@ -220,10 +239,12 @@ def _command(args: argparse.Namespace) -> str:
     import shlex
 
     words = ["crossgaze", "evaluate", args.model, args.data]
-    for name in ("store", "split", "format", "first", "folds", "entities", "top"):
+    for name in ("store", "split", "format", "first", "folds", "entities", "top", "bank"):
         value = getattr(args, name)
         if value is not None:
             words += [f"--{name}", str(value)]
+    if args.bank is not None:
+        words += ["--bank-images", str(args.bank_images)]
     for model in args.ensemble:
         words += ["--ensemble", model]
     words += ["--resamples", str(args.resamples), "--seed", str(args.seed)]
@@ -262,6 +283,12 @@ def _print(
         for note in table.notes:
             say(f"  {note}")
         say("")
+    if found.bank is not None:
+        images, captions = found.bank
+        say(
+            f"  what fits everything was held back, as seen by {images:,} images and {captions:,} "
+            f"captions of {args.bank} (CSLS); the papers' rows are without"
+        )
     if found.unknown is not None and found.unknown[0]:
         unknown, words = found.unknown
         share = 100 * unknown / words

@@ -21,6 +21,7 @@ from crossgaze.errors import InputError
 from crossgaze.evaluation.attention_on_entities import NoMapError, measure_attention
 from crossgaze.evaluation.attention_quality import AttentionConfig, AttentionQuality
 from crossgaze.evaluation.bootstrap import BootstrapConfig, Estimate, retrieval_estimates
+from crossgaze.evaluation.hubs import Bank, Hubs, find_hubs
 from crossgaze.evaluation.recall import Retrieval, fold_rows, ranks_of
 from crossgaze.evaluation.scores import check_captions, matchers_of, score_split
 from crossgaze.evaluation.sources import RegionSource
@@ -105,6 +106,7 @@ class Evaluation:
         unknown: words that no model knows and words in all, or None.
         notes: what could not be measured, and why.
         models: how many models' scores were averaged.
+        bank: how many images and captions hubs were held back by, or None.
     """
 
     captioned: CaptionedImages
@@ -113,6 +115,7 @@ class Evaluation:
     unknown: tuple[int, int] | None = None
     notes: tuple[str, ...] = ()
     models: int = 1
+    bank: tuple[int, int] | None = None
 
 
 def evaluate(
@@ -122,6 +125,7 @@ def evaluate(
     config: EvaluateConfig | None = None,
     *,
     entities: Mapping[str, EntityImage] | None = None,
+    bank: Bank | None = None,
     on_progress: Step | None = None,
     on_attention: Step | None = None,
 ) -> Evaluation:
@@ -133,6 +137,8 @@ def evaluate(
         regions: of these images, see `crossgaze.evaluation.sources.open_regions`.
         config: what is measured and how.
         entities: Flickr30k Entities, to measure attention against.
+        bank: other images and captions, to hold back what fits everything
+            (`crossgaze.evaluation.hubs`).
         on_progress: called with (images scored, images in all), an image once for each model.
         on_attention: called with (captions done, captions in all), for each model.
 
@@ -156,10 +162,14 @@ def evaluate(
     for folds in config.folds:
         fold_rows(len(captioned), folds)
     unknown = check_captions(matchers, captioned)
+    if bank is not None:
+        bank.require_others(captioned)
+        check_captions(matchers, bank.captioned)
     if config.kept_words is not None:
         for model in matchers:
-            rows = [model.text.tokenize(caption) for caption in captioned.captions]
-            model.text.remember(rows, config.kept_words)
+            for part in (captioned, *(() if bank is None else (bank.captioned,))):
+                rows = [model.text.tokenize(caption) for caption in part.captions]
+                model.text.remember(rows, config.kept_words)
     attention, notes = [], []
     if entities is not None:  # first, because it is quick and may refuse
         for model in matchers:
@@ -178,8 +188,11 @@ def evaluate(
                 notes.append(str(error))  # one of an ensemble may have nothing to measure
                 continue
             attention.append((model.family, quality))
-    protocols = _protocols(matchers, captioned, regions, config, on_progress)
-    return Evaluation(captioned, protocols, tuple(attention), unknown, tuple(notes), len(matchers))
+    protocols = _protocols(matchers, captioned, regions, config, bank, on_progress)
+    held = None if bank is None else (len(bank.captioned), bank.captions)
+    return Evaluation(
+        captioned, protocols, tuple(attention), unknown, tuple(notes), len(matchers), held
+    )
 
 
 def _protocols(
@@ -187,30 +200,43 @@ def _protocols(
     captioned: CaptionedImages,
     regions: RegionSource,
     config: EvaluateConfig,
+    bank: Bank | None,
     on_progress: Step | None,
 ) -> tuple[Protocol, ...]:
     """Score what the protocols need: all pairs once if one of them does, else only within folds."""
     whole = 1 in config.folds
-    total = len(models) * len(captioned) * (1 if whole else len(config.folds))
+    once = len(models) * len(captioned)
+    more = 0 if bank is None else len(models) * len(bank.captioned) + once
+    total = once * (1 if whole else len(config.folds)) + more
     done = 0
 
     def step(images: int) -> None:
         if on_progress:
             on_progress(done + images, total)
 
-    options = {"batch": config.batch, "budget": config.budget, "on_progress": step}
-    scores = score_split(models, captioned, regions, **options) if whole else None  # type: ignore[arg-type]
+    options: dict[str, Any] = {
+        "batch": config.batch,
+        "budget": config.budget,
+        "on_progress": step,
+    }
+    hubs: Hubs | None = None
+    if bank is not None:
+        hubs = find_hubs(models, captioned, regions, bank, **options)
+        done = more
+    scores = score_split(models, captioned, regions, **options) if whole else None
     protocols = []
     for folds in config.folds:
         found = []
         for start, stop in fold_rows(len(captioned), folds):
             part = captioned.select(captioned.images[start:stop])
+            left, right = np.searchsorted(captioned.image_of, [start, stop])
             if scores is None:
-                made = score_split(models, part, regions, start=start, **options)  # type: ignore[arg-type]
+                made = score_split(models, part, regions, start=start, **options)
                 done += len(models) * len(part)
             else:
-                left, right = np.searchsorted(captioned.image_of, [start, stop])
                 made = scores[start:stop, left:right]
+            if hubs is not None:
+                made = hubs.hold_back(made, int(start), int(left))
             found.append(_fold(made, part.image_of, config.top))
         estimates = retrieval_estimates([fold.ranks for fold in found], config.bootstrap)
         protocols.append(Protocol(tuple(found), estimates))

@@ -50,6 +50,9 @@ def to_dict(found: Evaluation, config: BootstrapConfig, *, queries: bool) -> dic
         "words": None
         if found.unknown is None
         else {"unknown": found.unknown[0], "all": found.unknown[1]},
+        "bank": None
+        if found.bank is None
+        else {"images": found.bank[0], "captions": found.bank[1]},
         "bootstrap": {
             "resamples": config.resamples,
             "level": config.level,

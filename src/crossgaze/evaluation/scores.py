@@ -84,17 +84,49 @@ def score_split(
         budget: bytes of working memory, see `crossgaze.scoring.every_pair.score_into`.
         on_progress: called with the number of images scored, those of all models counted.
     """
-    shape = (len(captioned), len(captioned.captions))
-    out = _room(shape, np.dtype(np.float64 if _double(models) else np.float32))
-    seen = twin_images(regions, start, start + len(captioned), batch)
+    return score_captions(
+        models,
+        captioned.captions,
+        regions,
+        slice(start, start + len(captioned)),
+        batch=batch,
+        budget=budget,
+        on_progress=on_progress,
+    )
+
+
+def score_captions(
+    models: Sequence[Matcher],
+    captions: Sequence[str],
+    regions: RegionSource,
+    images: slice,
+    *,
+    batch: int = 128,
+    budget: int = GIGABYTE,
+    on_progress: Callable[[int], None] | None = None,
+) -> npt.NDArray[Any]:
+    """Return the mean of the models' scores of images with captions of any others, (N, M).
+
+    Args:
+        models: one or more that take the same regions.
+        captions: M captions.
+        regions: of the images and perhaps of others.
+        images: which of them, from the slice's start to its stop.
+        batch: images encoded together.
+        budget: bytes of working memory, see `crossgaze.scoring.every_pair.score_into`.
+        on_progress: called with the number of images scored, those of all models counted.
+    """
+    start, count = images.start, images.stop - images.start
+    out = _room((count, len(captions)), np.dtype(np.float64 if _double(models) else np.float32))
+    seen = twin_images(regions, start, start + count, batch)
     with torch.no_grad():
         for number, model in enumerate(models):
-            said = twin_captions(model.text, captioned.captions)
-            before = number * len(captioned)
+            said = twin_captions(model.text, captions)
+            before = number * count
             score_into(
                 model,
                 _images(model, regions, start + seen.first, batch),
-                _texts(model, [captioned.captions[place] for place in said.first], batch),
+                _texts(model, [captions[place] for place in said.first], batch),
                 [MeanScores(out, len(models), seen, said)],
                 budget=budget,
                 on_progress=_counted(on_progress, before + seen.ends),
