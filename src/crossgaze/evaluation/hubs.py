@@ -12,9 +12,9 @@ and caption c,
     r(i) = 1/K sum of s(i, c') over the K captions c' of the bank that are nearest to i
     r(c) = 1/K sum of s(i', c) over the K images i' of the bank that are nearest to c,
 
-and K = 10 as there, or all where there are fewer. Here it is halved, so that scores keep their scale, and the bank is not the
-set that is searched but *other* images and captions, such as the training set's: a query in use
-does not know which others will be asked.
+and K = 10 as there, or all where there are fewer. Here it is halved, so that scores keep their
+scale, and the bank is not the set that is searched but *other* images and captions, such as the
+training set's: a query in use does not know which others will be asked.
 
 | paper | here | shape |
 | --- | --- | --- |
