@@ -14,11 +14,13 @@ help: ## list the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 # The stamps say which part of the environment is there and how old it is. Torch goes first, by its
-# exact version; from an index of its own it comes alone, what it needs follows with the rest.
+# exact version; from an index of its own it comes alone, what it needs follows with the rest. An
+# environment without a pip, half made or by a Python without ensurepip, is made anew.
 $(VENV)/.core: pyproject.toml constraints.txt
 	@echo "Setting up $(VENV) (once, a minute or two) ..."
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "crossgaze needs Python 3.11 or newer, $(PYTHON) is " + sys.version.split()[0])'
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $$(test ! -f $(VENV)/pyvenv.cfg || echo --clear) $(VENV) || { \
+	  echo "$(VENV) could not be made; on Debian and Ubuntu: apt install python3-venv, then make again" >&2; exit 1; }
 	@$(INSTALL) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX) --no-deps) torch==$$(sed -n 's/^torch==//p' constraints.txt)
 	@$(INSTALL) -e '.[demo]'
 	@touch $@
@@ -34,7 +36,7 @@ demo: $(VENV)/.core ## try it on photographs that come with Python packages
 	@$(BIN)/crossgaze demo
 
 # A process for each core, each with one thread; tests of one file stay together.
-test: $(VENV)/.dev ## run the tests (minutes)
+test: $(VENV)/.dev ## run the tests (about ten minutes)
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-slow: $(VENV)/.dev ## run the slow tests as well

@@ -41,6 +41,9 @@ TAIL = """
   the small build at the first `make`: `make demo TORCH_INDEX=https://download.pytorch.org/whl/cpu`.
 - **Python 3.11 or newer.** `make` says so where it finds only an older one; `make demo
   PYTHON=python3.12` names another.
+- **Debian and Ubuntu have venv in a package of its own.** Without `apt install python3-venv` the
+  environment cannot be made, and `make` says so; a half-made `.venv` is made anew by the next
+  `make`.
 - **The page is for the same computer.** `crossgaze serve` listens on 127.0.0.1 alone; `--host` for
   others wants a token of your own (`CROSSGAZE_TOKEN`), which the page then asks for.
 - **There is always a best photograph.** A search for what is on none of them shows the least bad
@@ -51,7 +54,8 @@ TAIL = """
   and streets they know, food, rooms and wild animals less; names, places, counting and writing they
   do not.
 - **Answers are of rooms.** r-DAN learned from DAQUAR, photographs of rooms with answers of a word
-  or two, and is right about a quarter of the time there. Elsewhere it guesses.
+  or two, and is right about a quarter of the time there. Elsewhere it guesses: what it says of the
+  demonstration's cup of coffee is wrong, and the demonstration says so.
 - **Skipped tests.** Without Debian's chromium the page's tests skip, without `../shared` those that
   need its data, without leave to mount (`unshare -rm`) those of full and read-only disks, without
   a C compiler (`cc`) that of jumping clocks; each says so.
