@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+import fuzz_arrays
+import fuzz_texts
 from reliability_parts import commit, keep, machine
 
+reliability_rows = pytest.importorskip("reliability_rows", reason="needs tools/")
 reliability_page = pytest.importorskip("reliability_page", reason="needs tools/")
 ROWS = reliability_page.ROWS
 ROOT = Path(__file__).parents[1]
@@ -54,6 +57,43 @@ def test_the_page_is_what_the_tool_writes():
     assert reliability_page.PAGE.read_text("utf-8") == reliability_page.page(
         reliability_page.read_counts()
     ), "run tools/reliability_page.py"
+
+
+def test_a_row_says_what_its_tests_need():
+    """They skip where the machine lacks it, and `make test` does not install it."""
+    marks = {"needs_mounts": "unshare", "needs_chromium": "chromium", '"atheris"': "x86-64"}
+    for row in ROWS:
+        for test in row.tests:
+            path, name = test.split("::")
+            source = (ROOT / path).read_text("utf-8")
+            (found,) = [
+                node
+                for node in ast.walk(ast.parse(source))
+                if isinstance(node, ast.FunctionDef) and node.name == name
+            ]
+            own = " ".join(map(ast.unparse, found.decorator_list))
+            own += " ".join(re.findall(r"^pytestmark = .*|^pytest\.importorskip.*", source, re.M))
+            for mark, word in marks.items():
+                assert mark not in own or word in row.needs, test
+    (clock,) = [row for row in ROWS if row.counts == "jumps"]
+    assert "C compiler" in clock.needs
+
+
+def test_the_planned_numbers_are_those_of_the_readers():
+    def number(path, name):
+        (value,) = re.findall(rf"^(?:.*, )?{name} = (?:.*, )?([0-9_]+)$", path.read_text(), re.M)
+        return int(value)
+
+    fuzz = ROOT / "tests" / "fuzz"
+    many = number(fuzz / "test_arrays.py", "MANY")
+    wanted = {}
+    for reader in fuzz_arrays.READERS:
+        wanted.setdefault(int(many * reader.share), set()).add(reader.name)
+    said = reliability_rows.ARRAY_INPUTS
+    assert {count: set(names) for count, names in said.items()} == wanted
+    assert {reader.share for reader in fuzz_texts.READERS} == {1.0}
+    assert number(fuzz / "test_texts.py", "MANY") == reliability_rows.TEXT_INPUTS
+    assert number(fuzz / "test_led_by_coverage.py", "MANY") == reliability_rows.ATHERIS_RUNS
 
 
 def test_what_was_counted_is_of_tests_that_exist():

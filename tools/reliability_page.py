@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from pages import table
-from reliability_rows import ROWS, Row
+from reliability_rows import ARRAY_INPUTS, ATHERIS_RUNS, ROWS, TEXT_INPUTS, Row
 
 ROOT = Path(__file__).parents[1]
 PAGE, COUNTS = ROOT / "docs" / "reliability.md", ROOT / "results" / "reliability.json"
 # By test, what was counted, and its day, commit and machine: see tests/reliability_parts.py.
 Counts = Mapping[str, Mapping[str, Any]]
-TITLES = ("what goes wrong", "what happens", "what the user sees", "test", "how often")
+TITLES = ("what goes wrong", "what happens", "what the user sees", "test", "how often", "needs")
 # What is counted of a reader -> its column.
 COLUMNS = {
     "inputs": "bad files (Hypothesis)",
@@ -36,7 +36,8 @@ What happens on a bad day, each row by a test that makes it happen. Most run wit
 a few times where it is a matter of chance. `make reliability` repeats those rows often, counts, and
 writes this page. "In a line" is a line that names the file or setting, what was found and what was
 wanted, on stderr, with exit code 2 where the user can mend it and 1 where the machine must; never a
-traceback.
+traceback. Where a machine lacks what the last column names, those tests skip (and say so), and
+nothing was shown there.
 
 """
 
@@ -47,11 +48,11 @@ and nestings, and, where a format has checksums, bad content behind checksums th
 they read, a guard watches: an input of some kilobytes may take 60 seconds, 2 GB more memory than
 before, and may write nowhere but into the folder it was given, start no program and open no
 connection.
-
-What is trusted and what is not, and how to report a hole, says `SECURITY.md` in the repository.
 """
 
 TAIL = """
+What is trusted and what is not, and how to report a hole, says `SECURITY.md` in the repository.
+
 ## What is not tested
 
 - **Power cuts.** Files are flushed (`fsync`) before anything counts on them, but nobody has pulled
@@ -118,14 +119,25 @@ def by_reader(counts: Counts) -> str:
     return f"\n## By reader\n\n{table(rows, ['reader', *COLUMNS.values()])}\n"
 
 
+def planned() -> str:
+    """Say how many bad files each reader is given, whether that was done or not."""
+    rows = [(f"{count:,}", ", ".join(names)) for count, names in ARRAY_INPUTS.items()]
+    texts = "every reader of texts: captions, questions, entities, vocabularies, extraction recipes"
+    rows.insert(0, (f"{TEXT_INPUTS:,}, and {ATHERIS_RUNS:,} by Atheris", texts))
+    return (
+        "\nSo many bad files `make reliability` makes for each; what it did is in the columns of "
+        f"counts.\n\n{table(rows, ('planned', 'for each of'))}\n"
+    )
+
+
 def page(counts: Counts) -> str:
     """Return the page."""
     rows = []
     for row in ROWS:
         tests = "<br>".join(f"`{test}`" for test in row.tests)
-        rows.append((row.what, row.happens, row.sees, tests, counted(row, counts)))
+        rows.append((row.what, row.happens, row.sees, tests, counted(row, counts), row.needs))
     days = table(rows, TITLES)
-    return f"{HEAD}{when(counts)}{days}\n{FUZZED}{by_reader(counts)}{TAIL}"
+    return f"{HEAD}{when(counts)}{days}\n{FUZZED}{planned()}{by_reader(counts)}{TAIL}"
 
 
 def read_counts() -> dict[str, dict[str, Any]]:

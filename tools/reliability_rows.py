@@ -16,6 +16,8 @@ class Row:
         tests: path::name, each of which runs it.
         counts: what is counted where it is repeated ("kills", "inputs"); nothing where it is not,
             and then every test of it runs with `make test`.
+        needs: what the machine must have beside what `make test` installs; without it these tests
+            skip, and say so.
     """
 
     what: str
@@ -23,8 +25,11 @@ class Row:
     sees: str
     tests: tuple[str, ...]
     counts: str = ""
+    needs: str = ""
 
 
+MOUNTS, CHROMIUM, CC = "leave to mount (`unshare -rm`)", "chromium", "a C compiler (`cc`)"
+ATHERIS = "Linux on x86-64"
 GOES_ON = "nothing; the same command goes on"
 ONE_LINE = "one line that names the file"
 KILLED = "tests/reliability/test_killed.py::"
@@ -133,12 +138,14 @@ DAYS = (
             f"{NO_ROOM}test_a_disk_that_is_too_small_for_a_copy",
             "tests/scoring/test_sinks.py::test_nothing_is_left_behind_when_the_disk_is_full",
         ),
+        needs=f"{MOUNTS}, but for the last",
     ),
     Row(
         "the folder may only be read (a read-only mount), for the same five",
         "nothing changes; stores, models and indexes in it can be read and searched",
         "`Read-only file system`, exit code 2",
         (f"{ROOM}test_a_read_only_folder_is_said_in_a_line_and_can_be_read",),
+        needs=MOUNTS,
     ),
     Row(
         "a store was cut off, or bits of it flipped",
@@ -228,6 +235,7 @@ DAYS = (
             f"{CLOCK}test_a_clock_that_jumps_by_years_while_an_index_is_written",
         ),
         "jumps",
+        needs=CC,
     ),
     Row(
         "too little memory for scores, for features held in memory, or for what a frozen BERT gave",
@@ -237,6 +245,14 @@ DAYS = (
             "tests/scoring/test_every_pair.py::test_the_number_that_a_refusal_names_would_do",
             "tests/test_memory.py::test_features_that_would_not_fit_are_refused_with_the_number_that_would",
             "tests/test_memory.py::test_captions_of_a_frozen_bert_that_would_not_fit_are_refused_before_it_reads_any",
+        ),
+    ),
+    Row(
+        "memory runs out all the same, in mid-work",
+        "the verb ends with a message. The message is what is tested: no test makes memory run out "
+        "there, nor looks at what is left",
+        "one line that says so and, where the verb has one, which setting needs less; exit code 1",
+        (
             "tests/cli/test_failures.py::test_out_of_memory_says_what_needs_less",
             "tests/cli/test_failures.py::test_what_needs_less_is_a_setting_that_the_verb_has",
         ),
@@ -297,6 +313,7 @@ STRANGERS = (
             "tests/explain/test_page.py::test_nothing_of_a_user_is_taken_as_html_and_nothing_comes_from_elsewhere",
             "tests/explain/test_scene.py::test_svg_says_the_same_and_is_escaped",
         ),
+        needs=f"{CHROMIUM}, the first",
     ),
     Row(
         "line ends and terminal codes in file names and in what an error quotes",
@@ -377,6 +394,7 @@ STRANGERS = (
         "an answer, or one line",
         ("tests/fuzz/test_led_by_coverage.py::test_no_input_that_atheris_finds_breaks_a_reader",),
         "inputs",
+        needs=ATHERIS,
     ),
     Row(
         "requests to `serve` that no client would make (Schemathesis, by hand)",
@@ -391,3 +409,30 @@ STRANGERS = (
 )
 
 ROWS = DAYS + STRANGERS
+
+# Bad files that `make reliability` makes for each reader by Hypothesis: fewer of what reads slowly.
+# Those of texts have 10,000 each, and as ATHERIS_RUNS says by Atheris.
+TEXT_INPUTS, ATHERIS_RUNS = 10_000, 20_000
+ARRAY_INPUTS = {
+    10_000: (
+        *("boxes: COCO's JSON", "boxes: COCO's detections", "boxes: TSV"),
+        *("report of an extraction", "recipe: training", "result of an evaluation", "index: head"),
+        *("weights: PyTorch", "weights: safetensors", "backbone: preprocessing"),
+        *(f"photograph: {kind}" for kind in ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")),
+        *("photograph: EXIF in JPEG", "photograph: EXIF in TIFF"),
+    ),
+    2_000: (
+        *("region store", "features: TSV", "features: LXMERT's TSV"),
+        *("features: .npy", "features: .npz"),
+        *("model folder", "model folder: ensemble", "model folder: caption generator"),
+    ),
+    1_000: (
+        *(f"checkpoint: {family}" for family in ("scan", "bfan", "vsrn", "vse++")),
+        *("checkpoint: without a zip", "model folder: r-DAN"),
+    ),
+    500: ("model folder: BERT",),
+    200: (
+        *("model folder: words by a BERT", "model folder: regions", "training run"),
+        *("index: sentences", "index: all files"),
+    ),
+}
