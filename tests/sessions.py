@@ -18,7 +18,9 @@ START = (
     "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
     "from crossgaze.cli import main; sys.exit(main())"
 )
-SERVER = "http://127.0.0.1:19530"  # of a Milvus, which tests/search/test_milvus_server.py has
+# Of a Milvus, in examples: these need a server and are not run here. What they do is tested over
+# the server that tests/search/test_milvus_server.py starts, at a port of its own.
+SERVER = "http://127.0.0.1:19530"
 
 
 def blocks(page, language):

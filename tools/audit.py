@@ -1,4 +1,4 @@
-"""An audit of the dependencies that needs no network; `make lint` runs it.
+"""A check of the dependencies' pins, without a network: it knows of no hole. `make lint` runs it.
 
     python tools/audit.py
 
