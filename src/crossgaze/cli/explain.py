@@ -45,6 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--map", metavar="NAME", help="t-i, i-t, 'head 2', 'step 2' (default: the first)"
     )
+    parser.add_argument(
+        "--importance",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="in a figure, words that counted for less are darker (default: they are)",
+    )
     made = parser.add_argument_group("regions (default: made as those that the model learned from)")
     made.add_argument("--regions", metavar="KIND", help="objects, grid, or selective-search")
     made.add_argument(
@@ -80,11 +86,10 @@ def run(args: argparse.Namespace) -> int:
 
     out = None if args.out is None else require_target(args.out)
     every = _explain(args)
-    if args.map is not None:
-        for one in every:
-            one.require_view(args.map)
+    if args.map is not None and not any(args.map in one.views for one in every):
+        every[0].require_view(args.map)
     if out is not None:
-        save(every, out, view=args.map)
+        save(every, out, view=args.map, importance=args.importance)
     if args.json:
         told = [{"image": args.image, **one.to_dict()} for one in every]
         print_json(told if len(told) > 1 else told[0])
@@ -148,7 +153,8 @@ def _print(seen: Explanation, view: str | None) -> None:
     what = seen.model if seen.model == seen.family else f"{seen.model} ({seen.family})"
     title = f"{seen.sentence}: {seen.score:.3f} by {what}"
     if seen.kind == "words":
-        weights = seen.view(view)
+        # Beside one that has this map another may lack it: then its first, as in a figure.
+        weights = seen.view(view if view in seen.views else None)
         rows = []
         for number in seen.shown:
             region = int(weights[number].argmax())

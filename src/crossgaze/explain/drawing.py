@@ -29,19 +29,27 @@ PANEL, GAP, MARGIN = 400, 24, 28  # pixels: width of a panel, between them, arou
 STRIP = WORD + 2 * PAD + 6  # from one line of words to the next
 
 
-def darkened(pixels: Pixels, boxes: Floats, weights: Floats, rule: Rule = "strongest") -> Pixels:
+def darkened(
+    pixels: Pixels,
+    boxes: Floats,
+    weights: Floats,
+    rule: Rule = "strongest",
+    brightest: float = 1.0,
+) -> Pixels:
     """Return a photograph that is dark where nobody looked, (h, w, 3) uint8.
 
-    The brightness of a pixel is its own times a share between `DARK` and 1 (`soft_map`).
+    The brightness of a pixel is its own times a share between `DARK` and 1 (`soft_map`), or
+    between `DARK` and less where the whole look counted for less.
 
     Args:
         pixels: (h, w, 3) uint8.
         boxes: (k, 4) as shares of width and height.
         weights: (k,).
         rule: how weights of regions that overlap become one.
+        brightest: the share that the strongest region has, from 0 to 1.
     """
     height, width = pixels.shape[:2]
-    light = DARK + (1 - DARK) * soft_map(boxes, weights, width, height, rule=rule)
+    light = DARK + (1 - DARK) * brightest * soft_map(boxes, weights, width, height, rule=rule)
     return np.round(pixels * light[..., None]).astype(np.uint8)
 
 

@@ -15,12 +15,14 @@ from crossgaze.data.regions.store import RegionStore
 from crossgaze.errors import InputError
 from crossgaze.explain.explanation import Explanation, is_word
 from crossgaze.explain.regions import make_regions, stored_regions
-from crossgaze.models.encoded import Attention
+from crossgaze.models.cross_attention import clean_fragments, relevance
+from crossgaze.models.encoded import Attention, Encoded
 from crossgaze.models.ensemble import Ensemble
 from crossgaze.models.matcher import Matcher
 from crossgaze.models.pieces import join_pieces, mean_of_pieces, sum_of_pieces
 from crossgaze.models.pretrained import load
 from crossgaze.models.reading import read_words
+from crossgaze.models.regions import FragmentMatcher
 from crossgaze.vision.photos import read_photo
 from crossgaze.vision.sources.base import RegionSource
 
@@ -97,6 +99,7 @@ def explain(
         texts = model.encode_texts([sentence])
         score = float(model.similarity(images, texts)[0, 0])
         seen = model.attention(images, texts)
+        relevances = _relevances(model, images, texts, seen)
     word_weights = _array(seen.words)
     notes = (*notes, *found.notes)
     if unknown:
@@ -114,6 +117,9 @@ def explain(
         weights=_of_words(seen, starts),
         region_weights=_array(seen.regions),
         word_weights=None if word_weights is None else sum_of_pieces(word_weights, starts),
+        relevances=None
+        if relevances is None
+        else mean_of_pieces(relevances[:, None], starts)[:, 0],
         meaning=_meaning(model, seen),
         unknown=unknown,
         notes=notes,
@@ -174,6 +180,15 @@ def together(seen: Sequence[Explanation]) -> tuple[Explanation, ...]:
 
 def _array(part: torch.Tensor | None) -> Floats | None:
     return None if part is None else part[0].float().numpy(force=True)
+
+
+def _relevances(model: Matcher, images: Encoded, texts: Encoded, seen: Attention) -> Floats | None:
+    """Return R(e_j, a_j) of each word piece (SCAN, eq. 4), where words look at regions."""
+    if not isinstance(model, FragmentMatcher) or "t-i" not in seen.names or seen.weights is None:
+        return None
+    weights = seen.weights[:, seen.names.index("t-i")]  # (1, n, k)
+    (regions, _), (words, _) = map(clean_fragments, (images, texts))
+    return _array(relevance(regions, words, weights))
 
 
 def _of_words(seen: Attention, starts: tuple[int, ...]) -> Floats | None:

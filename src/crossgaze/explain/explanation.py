@@ -49,7 +49,8 @@ class Explanation:
         words: (n,) as the model reads them, whole also where it reads pieces of words
             (`crossgaze.models.pieces`), its marks of beginning and end among them.
         boxes: (k, 4) the regions, x1, y1, x2, y2 as shares of width and height.
-        labels: (k,) what the region model calls them, "" where it says nothing.
+        labels: (k,) what the region model calls them, "" where it says nothing or is not sure
+            (`crossgaze.explain.naming`).
         names: of the maps: a direction ("t-i", "i-t"), heads ("head 1"), steps ("step 1").
         weights: (maps, n, k) of each word and region; None where the model relates no two of them.
         region_weights: (maps, k) how much each region counted by itself, or None.
@@ -57,6 +58,8 @@ class Explanation:
         meaning: what the weights are, in one line.
         unknown: words that the model does not know.
         notes: what the user should be told.
+        relevances: (n,) how much each word agrees with the regions that it looked at, the cosine
+            R(e_j, a_j) of SCAN's eq. 4; None where words do not look at regions.
     """
 
     sentence: str
@@ -74,6 +77,7 @@ class Explanation:
     meaning: str
     unknown: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    relevances: Floats | None = None
 
     @property
     def size(self) -> tuple[int, int]:
@@ -132,6 +136,18 @@ class Explanation:
             )
         return name
 
+    def importance(self, name: str | None = None) -> Floats | None:
+        """Return how much each word counted, (n,): a share of the sentence's most relevant word.
+
+        SCAN's figure 4 lights a panel by region and by word. A word that agrees with nothing has
+        0; marks and punctuation have no panel and set no scale. None where a map is not of words
+        that look ("t-i"), and where no word agrees with anything.
+        """
+        if self.relevances is None or self.require_view(name) != "t-i" or not self.shown:
+            return None
+        most = float(self.relevances[list(self.shown)].max())
+        return None if most <= 0 else np.clip(self.relevances / most, 0, 1)
+
     def label(self, region: int) -> str:
         """Return what a region is called, for people: never empty."""
         x1, y1, x2, y2 = self.boxes[region].tolist()
@@ -164,6 +180,9 @@ class Explanation:
             "height": self.size[1],
             "words": list(self.words),
             "unknown": list(self.unknown),
+            "relevances": None
+            if self.relevances is None
+            else np.round(self.relevances.astype(np.float64), 6).tolist(),
             "regions": [
                 {"box": box, "label": label}
                 for box, label in zip(

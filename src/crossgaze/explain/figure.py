@@ -7,6 +7,9 @@
 | regions | the photograph and the map of rank squared (VSRN, section 4.5) |
 | none | the photograph, and a line that says that there is nothing to show |
 
+Brightness considers region and word, as SCAN's figure does: where words look at regions, a panel is
+as bright as its word counted (`Explanation.importance`).
+
 Two models on the same pair stand word above word (CCR/CCS, figure 1).
 """
 
@@ -37,15 +40,26 @@ from crossgaze.explain.scene import Picture, Pixels, Scene, Text, paragraph, tex
 
 COLUMNS, NARROW, NEAR = 5, 220, 14  # panels in a row, how wide, and between them
 HEAD = 22  # size of the sentence above
+COUNTED = (
+    "A panel is as bright as its word counted: by how well the word agrees with what it looked at, "
+    "as a share of the sentence's best."
+)
 WIDEST = 2 * MARGIN + COLUMNS * NARROW + (COLUMNS - 1) * NEAR
 
 
-def draw(seen: Explanation | Sequence[Explanation], view: str | None = None) -> Scene:
+def draw(
+    seen: Explanation | Sequence[Explanation],
+    view: str | None = None,
+    *,
+    importance: bool = True,
+) -> Scene:
     """Draw one explanation, or several of the same photograph and sentence.
 
     Args:
         seen: what `explain` gave.
         view: which map of words and regions, one of `Explanation.views`; the first if not given.
+        importance: whether panels of words that counted for less are darker (SCAN, figure 4);
+            otherwise each panel's own largest weight is bright.
     """
     every = [seen] if isinstance(seen, Explanation) else list(seen)
     if not every:
@@ -61,20 +75,20 @@ def draw(seen: Explanation | Sequence[Explanation], view: str | None = None) -> 
     top = _lines(scene, first.sentence, HEAD, INK, MARGIN) + 10
     together = len(every) > 1 and all(one.kind == "words" for one in every)
     if together and all(_read(one) == _read(first) for one in every):
-        top = _words(scene, every, view, top)
+        top = _words(scene, every, view, top, importance)
         for one in every:
-            top = _foot(scene, one, view, top)
+            top = _foot(scene, one, view, top, importance)
     else:
         for one in every:
-            top = _one(scene, one, view, top) + (GAP if one is not every[-1] else 0)
+            top = _one(scene, one, view, top, importance) + (GAP if one is not every[-1] else 0)
     scene.height = round(top + MARGIN - 6)
     return scene
 
 
-def _one(scene: Scene, seen: Explanation, view: str | None, top: float) -> float:
+def _one(scene: Scene, seen: Explanation, view: str | None, top: float, importance: bool) -> float:
     """Draw what one model has to show; returns where it ends."""
     if seen.kind == "words":
-        bottom = _words(scene, [seen], view, top)
+        bottom = _words(scene, [seen], view, top, importance)
     elif seen.kind == "steps":
         bottom = draw_steps(
             scene,
@@ -87,7 +101,7 @@ def _one(scene: Scene, seen: Explanation, view: str | None, top: float) -> float
         )
     else:
         bottom = _pair(scene, seen, top) + 10
-    return _foot(scene, seen, view, bottom)
+    return _foot(scene, seen, view, bottom, importance)
 
 
 def _width(seen: Explanation) -> int:
@@ -101,11 +115,14 @@ def _width(seen: Explanation) -> int:
     return max(round(2 * MARGIN + steps * wide + (steps - 1) * GAP), 560)
 
 
-def _words(scene: Scene, every: Sequence[Explanation], view: str | None, top: float) -> float:
+def _words(
+    scene: Scene, every: Sequence[Explanation], view: str | None, top: float, importance: bool
+) -> float:
     """Draw one panel a word, one row a model; returns where they end."""
     first = every[0]
     small, wide, high = fitted(first.photo.pixels, NARROW)
     maps = [one.view(view if view in one.views else None) for one in every]
+    counted = [_counted(one, view, importance) for one in every]
     columns = max(int((scene.width - 2 * MARGIN + NEAR) // (wide + NEAR)), 1)
     # The photograph itself goes first. Words by their place among words: marks differ by model.
     cells: list[int | None] = [None, *range(len(first.shown))]
@@ -119,14 +136,17 @@ def _words(scene: Scene, every: Sequence[Explanation], view: str | None, top: fl
                 title += " (unknown)" if title in first.unknown else ""
             scene.add(Text(_short(title, size, wide), left, top, size, ink))
         top += 24
-        for row, (one, weights) in enumerate(zip(every, maps, strict=True)):
+        for row, (one, weights, shares) in enumerate(zip(every, maps, counted, strict=True)):
             if len(every) > 1:
                 scene.add(Text(f"{one.model}, {one.score:.3f}", MARGIN, top, TITLE, BLUE))
                 top += TITLE + 7
             for left, word in zip(places, line, strict=True):
                 place = (left, top, wide, high)
                 if word is not None:
-                    told = _panel(scene, one, weights[one.shown[word]], small, place)
+                    number = one.shown[word]
+                    share = 1.0 if shares is None else float(shares[number])
+                    told = _panel(scene, one, weights[number], small, place, share)
+                    told += f"; the word {share:.2f}" if shares is not None else ""
                     low = top + high + 4
                     scene.add(Text(_short(told, SMALL_TEXT, wide), left, low, SMALL_TEXT, GREY))
                 elif not row:
@@ -147,9 +167,10 @@ def _panel(
     weights: Floats,
     pixels: Pixels,
     place: tuple[float, float, float, float],
+    share: float,
 ) -> str:
     """Draw the photograph as a word saw it; returns what to write below."""
-    picture = Picture(darkened(pixels, seen.boxes, weights), *place)
+    picture = Picture(darkened(pixels, seen.boxes, weights, brightest=share), *place)
     scene.add(picture)
     strongest = int(weights.argmax())
     if weights[strongest] <= 0:
@@ -174,7 +195,12 @@ def _pair(scene: Scene, seen: Explanation, top: float) -> float:
     return top + 26 + high
 
 
-def _foot(scene: Scene, seen: Explanation, view: str | None, top: float) -> float:
+def _counted(seen: Explanation, view: str | None, importance: bool) -> Floats | None:
+    """Return how much each word counted, where a map and the caller have it so."""
+    return seen.importance(view if view in seen.views else None) if importance else None
+
+
+def _foot(scene: Scene, seen: Explanation, view: str | None, top: float, importance: bool) -> float:
     """Write which model it was and what its weights are; returns where that ends."""
     named = seen.model if seen.model == seen.family else f"{seen.model} ({seen.family})"
     what = [f"{named}, score {seen.score:.3f}"]
@@ -182,6 +208,8 @@ def _foot(scene: Scene, seen: Explanation, view: str | None, top: float) -> floa
         what.append(seen.require_view(view if view in seen.views else None))
     text = f"{', '.join(what)}: {seen.meaning}."
     notes = [f"{sentence_case(note)}." for note in seen.notes]
+    if seen.kind == "words" and _counted(seen, view, importance) is not None:
+        notes.insert(0, COUNTED)
     return _lines(scene, " ".join([text, *notes]), SMALL_TEXT, GREY, top + 4)
 
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,7 @@ import numpy.typing as npt
 from crossgaze.asking.ask import source_of
 from crossgaze.data.regions.store import RegionStore
 from crossgaze.errors import InputError
+from crossgaze.explain.naming import spoken, sure_names
 from crossgaze.models.matcher import Matcher
 from crossgaze.vision.photos import read_photo
 from crossgaze.vision.settings import ExtractConfig
@@ -29,7 +31,7 @@ class Regions:
     Args:
         features: (k, d).
         boxes: (k, 4) as shares of width and height.
-        labels: (k,) what they are called, "" where nobody says.
+        labels: (k,) what they are called, "" where nobody says or where it is not sure.
         notes: what the user should be told.
     """
 
@@ -79,12 +81,7 @@ def make_regions(
         source, fit, notes = source_for(model)
     small = read_photo(image, source.size, fit=fit, multiple=source.multiple)
     (found,) = source([small], [Path(image).name], lambda: None)
-    count = len(found.boxes)
-    named = [
-        _names(found.fields.get(field), source.labels.get(field, ()), count)
-        for field in ("attributes", "classes")
-    ]
-    labels = tuple(" ".join(filter(None, both)) for both in zip(*named, strict=True))
+    labels = _labels(found.fields, source.labels, len(found.boxes))
     return Regions(found.features, found.boxes, labels, notes)
 
 
@@ -100,16 +97,31 @@ def stored_regions(store: RegionStore | str | Path, image: str | os.PathLike[str
     (row,) = store.rows([known])
     count = int(store.counts[row])
     size = np.tile(np.asarray(store.sizes[row], np.float32), 2)
-    named = []
-    for field in ("attributes", "classes"):
-        numbers = store.field(field)
-        part = None if numbers is None else numbers[row, :count]
-        named.append(_names(part, store.head.labels.get(field, ()), count))
+    named = {}
+    for field in ("classes", "attributes", "class_confidence", "attribute_confidence"):
+        if (numbers := store.field(field)) is not None:
+            named[field] = numbers[row, :count]
     return Regions(
         np.array(store.features[row, :count], np.float32),
         np.clip(np.array(store.boxes[row, :count], np.float32) / size, 0, 1),
-        tuple(" ".join(filter(None, both)) for both in zip(*named, strict=True)),
+        _labels(named, store.head.labels, count),
     )
+
+
+def _labels(
+    fields: Mapping[str, npt.NDArray[Any]], labels: Mapping[str, Sequence[str]], count: int
+) -> tuple[str, ...]:
+    """Return what regions are called, "" where nobody says or where it is not sure."""
+    nouns, attributes = (
+        _names(fields.get(field), labels.get(field, ()), count)
+        for field in ("classes", "attributes")
+    )
+    sure = [
+        [None] * count if given is None else np.asarray(given, np.float64).tolist()
+        for given in (fields.get("class_confidence"), fields.get("attribute_confidence"))
+    ]
+    every = zip(nouns, attributes, *sure, strict=True)
+    return tuple(spoken(*sure_names(*one)) for one in every)
 
 
 def _names(numbers: npt.ArrayLike | None, labels: Sequence[str], count: int) -> list[str]:

@@ -14,7 +14,11 @@ PAGES = (".html", ".htm")
 
 
 def save(
-    seen: Explanation | Sequence[Explanation], out: str | Path, *, view: str | None = None
+    seen: Explanation | Sequence[Explanation],
+    out: str | Path,
+    *,
+    view: str | None = None,
+    importance: bool = True,
 ) -> None:
     """Write one explanation, or several of the same pair side by side.
 
@@ -24,6 +28,8 @@ def save(
             figures.
         view: which map (`Explanation.views`): the one of a figure of words and regions, the one
             that a page, which has all, opens with.
+        importance: whether a figure's panels of words that counted for less are darker; a page has
+            one word at a time, and lights each by itself.
     """
     path = require_target(out)
     if path.suffix.lower() in PAGES:
@@ -33,7 +39,7 @@ def save(
         return
     from crossgaze.explain.figure import draw
 
-    draw(seen, view).save(path)
+    draw(seen, view, importance=importance).save(path)
 
 
 def require_target(

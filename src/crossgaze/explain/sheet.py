@@ -1,7 +1,8 @@
 """Retrieval sheets: queries and their best answers, the right ones framed green, wrong ones red.
 
-As figures 3 and 4 of VSRN and 6 and 7 of DAN. Right and wrong also differ by a sign, a tick or a
-cross, and by the frame's thickness, for those who cannot tell the colours apart.
+As figures 3 and 4 of VSRN and 6 and 7 of DAN, without their attention maps: an evaluation keeps no
+weights, and `crossgaze explain` draws those of one pair. Right and wrong also differ by a sign, a
+tick or a cross, and by the frame's thickness, for those who cannot tell the colours apart.
 """
 
 from __future__ import annotations

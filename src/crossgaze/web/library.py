@@ -13,12 +13,13 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from crossgaze.errors import FileFormatError, InputError
+from crossgaze.explain.naming import spoken, sure_names
 from crossgaze.search.engine import Uids, Vectors
 from crossgaze.search.entries import Entry
 from crossgaze.search.filters import Where
@@ -232,8 +233,8 @@ class Library:
         return {uid: found[uid] for uid in uids if uid in found}
 
     def _card(self, entry: Entry) -> Photograph:
-        regions = sorted(self.index.kept.regions(entry.uid), key=lambda one: -one.confidence)
-        named = (f"{one.attribute} {one.noun}".strip() for one in regions if one.noun)
+        regions = sorted(self.regions(entry.uid), key=lambda one: -one.confidence)
+        named = (spoken(one.noun, one.attribute) for one in regions if one.noun)
         return Photograph(
             id=entry.uid,
             name=shown_name(entry),
@@ -258,8 +259,21 @@ class Library:
         return found[0]
 
     def regions(self, uid: int) -> tuple[Region, ...]:
-        """Return where the regions of a photograph are."""
-        return self.index.kept.regions(uid)
+        """Return where the regions of a photograph are, with the names that are sure."""
+        kept = self.index.kept
+        if not (regions := kept.regions(uid)):
+            return ()
+        (row,) = kept.rows([uid])
+        real = slice(kept.extra, kept.extra + len(regions))
+        sure = [
+            [None] * len(regions) if given is None else given[row, real].tolist()
+            for given in map(kept.store.field, ("class_confidence", "attribute_confidence"))
+        ]
+        named = []
+        for one, *how in zip(regions, *sure, strict=True):
+            noun, attribute = sure_names(one.noun, one.attribute, *how)
+            named.append(replace(one, noun=noun, attribute=attribute))
+        return tuple(named)
 
     def sentences_of(self, uid: int) -> tuple[Sentence, ...]:
         """Return the best sentences of the index for a photograph of it."""

@@ -10,6 +10,8 @@ const SMALL = new Set(("a an the of in on at by to and or with is are be for fro
   "their as this that").split(" "));
 const SHOWN = 3;
 const NOBODY = "no region answered this word";
+const pointing = () => matchMedia("(hover: none)").matches
+  ? "Tap a word, or the photograph." : "Point at a word, or at the photograph.";
 
 export class PhotoView {
   constructor({ onClose, onStep, onTrouble, linkLike }) {
@@ -125,14 +127,20 @@ export class PhotoView {
     this.stage.regions = regions;
     $("regions").hidden = !regions.length;
     $("regions").querySelector("summary").textContent = `${regions.length} regions`;
-    $("region-list").replaceChildren(...regions.map((region, n) => {
-      const name = `${region.attribute} ${region.noun}`.trim() || `region ${n + 1}`;
-      const chip = make("button", { type: "button" }, name);
+    $("region-list").replaceChildren(...regions.map((_, n) => {
+      const chip = make("button", { type: "button" }, this.#named(n));
       this.#pointed(chip, () => this.#region(n, "hover"), () => this.#region(-1, "hover"));
       chip.onclick = () => this.#region(n, "tap");
       return chip;
     }));
     this.settleRegions();
+  }
+
+  /** Return what a region is called; names that are not sure are empty. */
+  #named(n) {
+    const { attribute, noun, box: [x1, y1, x2, y2] } = this.stage.regions[n];
+    if ((x2 - x1) * (y2 - y1) > 0.999) return "whole image";
+    return noun ? `${attribute} ${noun}`.trim() : `region ${n + 1}`;
   }
 
   // Words and regions ---------------------------------------------------------------------------
@@ -150,7 +158,7 @@ export class PhotoView {
       this.pinned = null;
       const told = found.score === null
         ? "This index has no re-ranker, so no word is compared with regions."
-        : `Score ${found.score.toFixed(3)}. Point at a word, or at the photograph.` +
+        : `Score ${found.score.toFixed(3)}. ${pointing()}` +
           (found.whose ? ` What lights up is the attention of ${found.whose}; the score is of all.` : "");
       said.textContent = told;
       this.#chips();
@@ -192,8 +200,7 @@ export class PhotoView {
   /** Return in words which region answered a word. */
   #answer({ strongest }) {
     if (strongest === null) return NOBODY[0].toUpperCase() + NOBODY.slice(1);
-    const { attribute, noun } = this.stage.regions[strongest];
-    return noun ? `Looked most at: ${attribute} ${noun}` : "";
+    return `Looked most at: ${this.#named(strongest)}`;
   }
 
   #pointed(chip, enter, leave) {
@@ -247,9 +254,8 @@ export class PhotoView {
 
   /** A region is outlined, and words are tinted by how much of their look went there. */
   #light(region) {
-    const { box, noun, attribute } = this.stage.regions[region];
-    const label = `${attribute} ${noun}`.trim();
-    this.stage.light([box], [1], [{ region: 0, label }]);
+    const { box } = this.stage.regions[region];
+    this.stage.light([box], [1], [{ region: 0, label: this.#named(region) }]);
     [...$("chips").children].forEach((chip, n) => {
       const { weights } = this.words[n];
       chip.classList.remove("on");
