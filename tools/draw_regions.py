@@ -1,4 +1,6 @@
-"""Draw the best regions of photographs, with noun and attribute.
+"""Draw the best regions of photographs; those whose noun is sure enough have their names.
+
+The best are those that tell the most (`confidence`) and are named the surest, the product of both.
 
     python tools/draw_regions.py                                 # the pictures in docs/pictures
     python tools/draw_regions.py PHOTO ... --out FOLDER --best 10
@@ -17,6 +19,7 @@ import torch
 from PIL import Image, ImageDraw, ImageFont
 
 from crossgaze.evaluation.coverage import box_iou
+from crossgaze.explain.naming import FITTING, spoken
 from crossgaze.vision.objects.detector import load_detector
 from crossgaze.vision.photos import read_photo
 
@@ -112,6 +115,15 @@ def different(boxes, most):
     return kept
 
 
+def label(detector, found, number, sure):
+    """Return a region's name where it is sure enough, else its number in the store."""
+    if found.noun_probability[number] < sure:
+        return f"region {number + 1}"
+    fits = found.attribute_probability[number] >= FITTING
+    attribute = detector.attributes[found.attributes[number]] if fits else ""
+    return spoken(detector.nouns[found.nouns[number]], attribute)
+
+
 def draw(pixels, boxes, labels, side=720):
     """Return the photograph, at most `side` pixels long, with framed and named regions.
 
@@ -168,8 +180,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("photos", nargs="*", type=Path)
     parser.add_argument("--out", type=Path, default=PICTURES)
-    parser.add_argument("--best", type=int, default=11, help="regions that are drawn")
-    parser.add_argument("--overlap", type=float, default=0.6, help="IoU past which one is enough")
+    parser.add_argument("--best", type=int, default=6, help="regions that are drawn")
+    parser.add_argument("--overlap", type=float, default=0.45, help="IoU past which one is enough")
+    parser.add_argument(
+        "--sure", type=float, default=0.2, help="a noun's probability from which it is written"
+    )
     parser.add_argument("--side", type=int, default=720, help="pixels of the longer side")
     parser.add_argument("--detector", default="objects")
     args = parser.parse_args()
@@ -178,11 +193,9 @@ def main():
     for path in args.photos or [package_file(*where) for where in SHOWN]:
         pixels = read_photo(path).pixels
         (found,) = detector(torch.from_numpy(read_photo(path, detector.size).pixels).unsqueeze(0))
-        shown = different(found.boxes, args.overlap)[: args.best]
-        labels = [
-            f"{detector.attributes[found.attributes[n]]} {detector.nouns[found.nouns[n]]}"
-            for n in shown
-        ]
+        order = np.argsort(-found.confidence * found.noun_probability, kind="stable")
+        shown = order[different(found.boxes[order], args.overlap)[: args.best]]
+        labels = [label(detector, found, n, args.sure) for n in shown]
         target = args.out / f"regions-{path.stem}.jpg"
         image = draw(pixels, found.boxes[shown], labels, args.side)
         target.write_bytes(encoded(image))
