@@ -52,7 +52,9 @@ SENTENCES = (
     ("a woman in an orange suit", "astronaut.png"),
     ("buildings by the water", "temple.jpg"),
 )
-QUESTION = ("coffee.png", "what is on the table?")
+# (photograph, question, answers that a person would call right, the first what one would say)
+QUESTION = ("coffee.png", "what is on the table?", ("cup", "plastic cup of coffee", "coffee"))
+ROOMS = "The model that ships learned from rooms, and is right about one question of four there."
 SHOWN = 3  # photographs a sentence in the report
 
 
@@ -97,6 +99,7 @@ class Demo:
         searches: one a sentence.
         asked: the photograph that was asked about.
         reply: the answer.
+        wanted: the answers that a person would call right.
         page: the report.
         seconds: in all.
     """
@@ -105,6 +108,7 @@ class Demo:
     searches: tuple[Search, ...]
     asked: str
     reply: Reply
+    wanted: tuple[str, ...]
     page: Path
     seconds: float
 
@@ -115,6 +119,8 @@ class Demo:
             "searches": [one.to_dict() for one in self.searches],
             "asked": self.asked,
             "reply": self.reply.to_dict(),
+            "wanted": list(self.wanted),
+            "right": is_right(self.reply, self.wanted),
             "page": str(self.page),
             "seconds": round(self.seconds, 3),
         }
@@ -149,6 +155,8 @@ def run_demo(
 ) -> Demo:
     """Build the gallery in `folder`, index it, search it, ask about it, write a report.
 
+    An index that an earlier run made with other models is made anew.
+
     Args:
         folder: photographs, index and report go here.
         embedder: instead of the one that ships.
@@ -157,29 +165,32 @@ def run_demo(
         on_progress: told how many photographs of how many have been read.
     """
     from crossgaze.asking.ask import ask
+    from crossgaze.demo_index import open_index
     from crossgaze.files import write_atomically
-    from crossgaze.search.index import Index
 
     began = time.monotonic()
     folder = Path(folder)
     gallery = build_gallery(folder / "photos")
-    place = folder / "index"
-    known = (place / "index.json").is_file()
-    made = (Index.open if known else Index.create)(place, embedder=embedder, reranker=reranker)
-    with made as index:
+    with open_index(folder / "index", folder / "photos", embedder, reranker) as index:
         report = index.add(folder / "photos", on_progress=on_progress)
         searches = tuple(
             Search(sentence, wanted, index.search(sentence, len(gallery)))
             for sentence, wanted in SENTENCES
         )
-        name, question = QUESTION
+        name, question, wanted = QUESTION
         reply = ask(answerer, folder / "photos" / name, question)
-        write_atomically(folder / "report.html", report_page(index, searches, name, reply))
+        write_atomically(folder / "report.html", report_page(index, searches, name, reply, wanted))
     seconds = time.monotonic() - began
-    return Demo(report, searches, name, reply, folder / "report.html", seconds)
+    return Demo(report, searches, name, reply, wanted, folder / "report.html", seconds)
 
 
-def report_page(index: Index, searches: tuple[Search, ...], asked: str, reply: Reply) -> str:
+def report_page(
+    index: Index,
+    searches: tuple[Search, ...],
+    asked: str,
+    reply: Reply,
+    wanted: tuple[str, ...],
+) -> str:
     """Return the report as HTML: every sentence with what it found, and the question."""
     from dataclasses import replace
 
@@ -204,7 +215,8 @@ def report_page(index: Index, searches: tuple[Search, ...], asked: str, reply: R
     picture = data_uri(np.asarray(draw_reply(reply).convert("RGB")), quality=90)
     parts.append(
         f"<h2>{escape(reply.question)}</h2><p>Asked about {escape(asked)}: "
-        f"{escape(reply.answers[0][0])}. Below, what each step looked at.</p>"
+        f"{escape(said(reply))}</p><p>{escape(judged(reply, wanted))}</p>"
+        "<p>Below, what each step looked at.</p>"
         f'<img src="{picture}" alt="the steps of attention" style="max-width:100%">'
     )
     return document("The demonstration", "\n".join(parts), most)
@@ -215,3 +227,28 @@ def verdict(one: Search) -> str:
     if one.rank == 1:
         return f"{one.wanted} came first, as it should."
     return f"{one.wanted} should have come first, and came as number {one.rank}."
+
+
+def said(reply: Reply) -> str:
+    """Return an answer as people read it, with how sure the model is.
+
+    Example: "flower pot (7 %)".
+    """
+    from crossgaze.asking.ask import shown_answer
+
+    answer, share = reply.answers[0]
+    return f"{shown_answer(answer)} ({100 * share:.0f} %)"
+
+
+def is_right(reply: Reply, wanted: tuple[str, ...]) -> bool:
+    """Tell whether the likeliest answer is one that a person would call right."""
+    from crossgaze.asking.ask import shown_answer
+
+    return shown_answer(reply.answers[0][0]) in wanted
+
+
+def judged(reply: Reply, wanted: tuple[str, ...]) -> str:
+    """Say in words whether the answer is what a person would have said."""
+    if is_right(reply, wanted):
+        return "As a person would say."
+    return f'A person would say "{wanted[0]}": the answer is wrong. {ROOMS}'

@@ -10,6 +10,7 @@ Examples:
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 
 from crossgaze.cli.output import add_json, print_json, print_table, program, say
@@ -28,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Index the gallery, search it, ask about it, and say how to do the same at home."""
-    from crossgaze.demo import SHOWN, run_demo, verdict
+    from crossgaze.demo import SHOWN, judged, run_demo, said, verdict
     from crossgaze.progress import progress_bar
 
     with progress_bar("Indexing", "photographs") as step:
@@ -49,8 +50,8 @@ def run(args: argparse.Namespace) -> int:
         say(one.sentence)
         print_table(rows, header=("", "score", "photograph"))
         say(f"  {verdict(one)}\n")
-    answer, share = done.reply.answers[0]
-    say(f"{done.asked}: {done.reply.question} {answer} ({100 * share:.0f} %)")
+    say(f"{done.asked}: {done.reply.question} {said(done.reply)}")
+    say(f"  {judged(done.reply, done.wanted)}")
     say(
         f"""
 {done.indexed.found} photographs, {len(done.searches)} sentences, a question: {done.seconds:.0f} s.
@@ -59,6 +60,6 @@ The same with photographs of your own:
   {program()} index MY-PHOTOS/ --into MY-INDEX/
   {program()} search MY-INDEX/ "a dog in the snow"
 And the page in your browser:
-  {program()} serve {args.into}/index"""
+  {program()} serve {shlex.quote(str(Path(args.into, "index")))}"""
     )
     return 0
