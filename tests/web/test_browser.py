@@ -21,7 +21,6 @@ from page_parts import (
     open_first,
     search,
     serving,
-    tab_to,
 )
 
 pytest.importorskip("fastapi", reason="needs crossgaze[serve]")
@@ -265,56 +264,6 @@ def test_filters_and_the_way_back_from_nothing(page):
     expect(page.locator("#empty")).to_contain_text("Nothing found")
     page.get_by_role("button", name="Clear the filters").click()
     expect(page.locator("#results .tile")).to_have_count(17)
-
-
-def test_by_keyboard_alone(page, world):
-    # Said early: later, the key would be faster than the browser hears who waits for the dialog.
-    page.on("filechooser", lambda _: None)
-    page.keyboard.press("Tab")
-    expect(page.locator(":focus")).to_have_text("Skip to the photographs")
-    page.keyboard.press("/")
-    page.keyboard.type(SENTENCE)
-    page.keyboard.press("Enter")
-    expect(page.locator("#status")).to_contain_text("Best first")
-    for _ in range(12):
-        page.keyboard.press("Tab")
-        if page.evaluate("document.activeElement.className") == "tile scored":
-            break
-    here = "Number(document.activeElement.dataset.id)"
-    first = page.evaluate(here)
-    page.keyboard.press("ArrowRight")
-    second = page.evaluate(here)
-    page.keyboard.press("ArrowDown")
-    assert len({first, second, page.evaluate(here)}) == 3
-    taken = """(alt) => { const press = new KeyboardEvent('keydown',
-        { key: 'ArrowLeft', altKey: alt, bubbles: true, cancelable: true });
-        return !document.activeElement.dispatchEvent(press); }"""
-    assert [page.evaluate(taken, alt) for alt in (True, False)] == [False, True]  # Alt goes back
-    page.keyboard.press("Home")
-    assert page.evaluate(here) == first
-    page.keyboard.press("Enter")
-    expect(page.locator("#chips button")).to_have_count(7)
-    tab_to(page, "#chips button")
-    expect(page.locator("#chips button").first).to_be_focused()
-    assert is_dark(page) > 0
-    page.keyboard.press("ArrowRight")
-    expect(page.locator("#boxes .box b")).to_have_text("red")
-    page.keyboard.press("Enter")
-    expect(page.locator("#chips button").nth(1)).to_have_attribute("aria-pressed", "true")
-    tab_to(page, "#question")
-    page.keyboard.type("is the lamp on?")
-    page.keyboard.press("Enter")
-    expect(page.locator("#answers li")).to_have_count(5)
-    page.keyboard.press("Escape")
-    expect(page.locator("#photo")).to_be_hidden()
-    assert page.evaluate(here) == first  # focus is back where it was
-    assert "photo=" not in page.url
-    page.keyboard.press("/")
-    tab_to(page, "#upload")
-    with page.expect_file_chooser() as chooser:
-        page.keyboard.press("Enter")
-    chooser.value.set_files(world / "photos" / "gallery" / "coffee.png")
-    expect(page.locator("#results .name").first).to_have_text("gallery/coffee.png")
 
 
 def test_neighbours_by_arrow_keys_and_a_photograph_by_its_address(page):
