@@ -1,5 +1,6 @@
 """What the service answers while its index changes under it."""
 
+import os
 import shutil
 from dataclasses import replace
 
@@ -45,6 +46,25 @@ def test_what_was_removed_is_not_sent_any_more(tmp_path):
         other.remove([2])
         asked = {"id": 2, "question": "is the lamp on?"}
         assert client.post("/ask", json=asked).status_code == 404
+
+
+def test_a_file_that_is_another_one_since_is_not_sent(tmp_path):
+    index = make_world(tmp_path, 3)
+    first, second, third = (tmp_path / "photos" / f"{number:02}.png" for number in range(3))
+    with client_of(index) as client:
+        data = first.read_bytes()
+        shutil.copyfile(second, first)  # another photograph under its name
+        gone = client.get("/images/1/file")
+        assert gone.status_code == 404
+        assert "has changed since; index its folder again" in gone.json()["error"]
+        first.write_bytes(data)  # as it was, if at another time
+        assert client.get("/images/1/file").content == data
+        os.utime(third, (1, 1))
+        assert client.get("/images/3/file").status_code == 200
+        changed = bytearray(third.read_bytes())
+        changed[-1] ^= 1  # of the same length
+        third.write_bytes(changed)
+        assert client.get("/images/3/file").status_code == 404
 
 
 @pytest.mark.parametrize("kind", ["q", "picture"])

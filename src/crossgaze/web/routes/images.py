@@ -12,6 +12,7 @@ from fastapi.responses import FileResponse, Response
 
 from crossgaze.search.entries import Entry
 from crossgaze.search.filters import LATEST
+from crossgaze.search.planning import digest_of
 from crossgaze.search.results import Region as KeptRegion
 from crossgaze.vision.photos import PhotoError, format_of
 from crossgaze.web.library import Library
@@ -100,11 +101,19 @@ def _picture(kind: str) -> dict[int | str, dict[str, Any]]:
 
 
 def _kind(entry: Entry) -> str:
-    """Return the format of a file that still is a photograph; nothing else is sent."""
+    """Return the format of a file that still is the indexed photograph; nothing else is sent."""
     path = Path(entry.key)
     try:
         if not path.is_file():
             raise RequestError(404, "this photograph's file is no longer there")
+        state = path.stat()
+        same = state.st_size == entry.bytes
+        if same and state.st_mtime_ns != entry.modified:  # touched or copied: its content decides
+            same = digest_of(path.read_bytes()) == entry.digest
+        if not same:
+            raise RequestError(
+                404, "this photograph's file has changed since; index its folder again"
+            )
         with path.open("rb") as file:
             return format_of(path.name, file.read(HEAD))[0]
     except (PhotoError, OSError):
