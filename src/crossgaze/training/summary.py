@@ -93,8 +93,23 @@ def versions() -> dict[str, Any]:
         "torch": torch.__version__,
         "python": platform.python_version(),
         "machine": platform.machine(),
+        "cpu": cpu_name(),
         "threads": torch.get_num_threads(),
     }
+
+
+def cpu_name(info: Path = Path("/proc/cpuinfo")) -> str | None:
+    """Return what the processor calls itself; None where the system does not say.
+
+    Args:
+        info: Linux's list of processors; elsewhere there is none.
+    """
+    try:
+        lines = info.read_text("utf-8", errors="replace").splitlines()
+    except OSError:
+        return platform.processor() or None
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(filter(None, names), None)
 
 
 def git_version() -> str | None:

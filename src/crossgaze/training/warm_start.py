@@ -14,23 +14,8 @@ hardest in a straight line,
 while "switch" stays with the mean until step T. A mean and not eq. 11's sum, so that a query weighs
 as much as it will later: the sum is up to N - 1 times as large.
 
-Measured on Flickr8k's training captions with a 6x6 grid, size 256, Adam, clipping at 2, batches of
-128 (2 N margin = 51.2), one seed; the hardest loss and the share of images that find their sentence
-within their batch, both over the last 15 steps:
-
-| model, rate, steps | start | loss | found | spread of the scores |
-| --- | --- | --- | --- | --- |
-| VSE++, 2e-3, 400 | cold | 51.3 | 0.28 | 0.0005, collapsed |
-| | blend over 234 (an epoch) | 46.7 | 0.59 | 0.18 |
-| | switch at 234 | 47.7 | 0.57 | 0.19 |
-| VSE++, 2e-3, 150 | cold | 51.6 | 0.05 | 0.002, collapsed |
-| | blend over 75 | 51.6 | 0.22 | 0.004, at the brink |
-| VSE++, 2e-4, 150 | cold | 55.2 | 0.04 | 0.013 |
-| | blend over 75 | 56.3 | 0.04 | 0.015 |
-| SCAN t-i AVG, 5e-4, 200 | cold | 53.9 | 0.06 | 0.008 |
-| | blend over 100 | 52.6 | 0.27 | 0.019 |
-
-So about an epoch is a good length; half of one can be too short where the rate is high.
+What cold and warm starts come to is a table of docs/training.md, which
+`tools/measure_warm_start.py` makes (`results/warm-start.json`). An epoch is the default.
 """
 
 from __future__ import annotations
@@ -74,7 +59,7 @@ class WarmStart:
 
 
 def collapsed(spread: float, *, least: float = 0.005) -> bool:
-    """Tell whether all similarities of a batch have become equal (see the table above).
+    """Tell whether all similarities of a batch have become equal.
 
     The loss alone does not tell: it also passes 2 x batch x margin on its way down.
 
