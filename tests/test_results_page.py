@@ -174,11 +174,13 @@ def test_seeds_have_a_mean_and_a_spread(root):
     assert cells(page, "Retrieval", "SCAN + CCR + CCS")[0][1:3] == ["2 of 3", "100.0 ± 0.0"]
     assert cells(page, "Making it again", "SCAN t-i AVG")[0][2:5] == ["2, 2, 2", "0, 1, 2", "10"]
     # Pooled: sqrt((2 x 115.47^2 + 1 x 0) / 3) = 94.3, with t = 3.18: 274 > 133 for 2 and 3 runs.
-    assert "Seeds differ by 94.3 in rsum: a standard deviation of SCAN t-i AVG and SCAN" in page
-    assert "whose 5 runs" in page
+    told = " ".join(page.split())
+    assert "Seeds differ by 94.3 in rsum: a standard deviation of SCAN t-i AVG and SCAN" in told
+    assert "whose 5 runs" in told
     near = ["2 and 3", "+133.3 (+133.3 to +133.3)", "**held**, but seeds differ as much"]
     assert claim(page, "SCAN + CCR + CCS", "SCAN t-i AVG") == near
-    far = ["1 and 1", "+600.0 (+600.0 to +600.0)", "**held**"]
+    others = "**held** (by other models' seeds)"
+    far = ["1 and 1", "+600.0 (+600.0 to +600.0)", others]
     assert claim(page, "Sum-Max t-i", "VSE++, mean pooling") == far
 
 
@@ -306,6 +308,11 @@ def test_claims_speak_of_rows_and_of_what_the_papers_print():
     assert hard == "+71.4 (SCAN table 4, Flickr30K)"
     assert said["scan-ccr", "scan-t-i-avg", "f1"] == "+0.028 (CCR/CCS table 4, Flickr30K)"
     assert said["sum-max-t-i", "vse", "rsum"].startswith("R@1 +27.7 and +21.0 ")
+    # 61.8 and 45.8 against 31.9 and 23.1; 424.2 against 414.3.
+    assert said["scan-t-i-avg", "vse", "rsum"] == "R@1 +29.9 and +22.7 (SCAN table 3, Flickr30K)"
+    seen = "+9.9 (CCR/CCS table 3, Flickr30K, learned from MS-COCO)"
+    assert said["coco-scan-ccr-ccs-on-flickr8k", "coco-scan-on-flickr8k", "rsum"] == seen
+    assert said["scan-ccr-ccs-on-coco", "scan-t-i-avg-on-coco", "rsum"] == seen
 
 
 def test_how_far_seeds_alone_differ_is_students():
@@ -313,3 +320,38 @@ def test_how_far_seeds_alone_differ_is_students():
     few, many = (result_files.Luck(2.0, freedom, ("vse",)) for freedom in (2, 100_000))
     assert few.reach(1, 1) == pytest.approx(4.303 * 2 * 2**0.5, rel=1e-3)
     assert many.reach(4, 4) == pytest.approx(1.960 * 2 * 0.5**0.5, rel=1e-3)
+
+
+def test_what_ccr_costs_on_dev_is_held_against_what_seeds_differ_by(root):
+    for name, figures in (
+        ("scan-t-i-avg", (300.0, 302.0, 304.0)),  # a standard deviation of 2, of two degrees
+        ("bfan", (320.0,)),
+        ("bfan-ccr", (310.0,)),
+        ("bfan-ccr-ccs", (290.0,)),
+    ):
+        for seed, rsum in enumerate(figures):
+            add(root, name, seed, metrics={"rsum": rsum})
+    found = " ".join(section(make(root), "Looked for the mistake").split())
+    assert "stand 10.0 and 30.0 below BFAN's" in found
+    assert "differ there by 2.0" in found
+    assert "by up to 12.2 by seeds alone" in found  # 4.303 x 2 x sqrt 2, from the printed table
+    assert "what is lost on dev lies within and is more than that" in found
+
+
+def test_median_ranks_and_intervals_that_no_other_table_has(root):
+    add(root, "scan-ccr", images=(2, 4), attention=phrases((0.5, 1.0)))
+    add(root, "coco-bfan", images=(1, 1))
+    page = make(root)
+    (home,) = cells(page, "Intervals", "SCAN + CCR")[1:]
+    medians = "3 (2 to 4) and 3 (2 to 4)"
+    assert home[1:6] == ["Flickr8k", "Flickr8k", "above", "above", medians]
+    assert home[6:] == ["0.500 to 0.500", "1.000 to 1.000", "0.500 to 1.000"]
+    (away,) = cells(page, "Intervals", "BFAN")
+    assert away[1:6] == [
+        "COCO",
+        "COCO",
+        "100.0 to 100.0",
+        "100.0 to 100.0",
+        "1 (1 to 1) and 1 (1 to 1)",
+    ]
+    assert away[6:] == ["-", "-", "-"]

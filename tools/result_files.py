@@ -153,13 +153,38 @@ class Luck:
 
 def luck_of_training(results, figure):
     """Return how much seeds differ, or None where no row has several."""
-    groups = {
-        name: list(runs.values())
-        for name, runs in results.items()
-        if len(runs) > 1 and all(run.drawn(figure) is not None for run in runs.values())
-    }
+    return pooled(
+        {
+            name: [run.value(figure) for run in runs.values()]
+            for name, runs in results.items()
+            if len(runs) > 1 and all(run.drawn(figure) is not None for run in runs.values())
+        }
+    )
+
+
+def rsum_on_dev(run):
+    """Return a run's rsum on dev, where its epoch was chosen; None where its file has none."""
+    return ((run.found["training"] or {}).get("metrics") or {}).get("rsum")
+
+
+def luck_on_dev(results):
+    """Return how much seeds differ on dev; rows that learned from Flickr8k alone share one dev."""
+    return pooled(
+        {
+            name: [rsum_on_dev(run) for run in runs.values()]
+            for name, runs in results.items()
+            if len(runs) > 1
+            and ROWS[name].learned == ("flickr8k",)
+            and not ROWS[name].run
+            and None not in map(rsum_on_dev, runs.values())
+        }
+    )
+
+
+def pooled(groups):
+    """Return the luck of several groups of figures, {row: figures}; None without any."""
     if not groups:
         return None
-    squares = sum((len(runs) - 1) * spread(runs, figure) ** 2 for runs in groups.values())
-    freedom = sum(len(runs) - 1 for runs in groups.values())
+    squares = sum((len(values) - 1) * statistics.stdev(values) ** 2 for values in groups.values())
+    freedom = sum(len(values) - 1 for values in groups.values())
     return Luck(math.sqrt(squares / freedom), freedom, tuple(groups))
