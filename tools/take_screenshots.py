@@ -8,9 +8,9 @@ Makes an index of the demonstration's photographs, which lie in /tmp/photos mean
 phone, into docs/pictures. The sentence was chosen among some thirty as one whose first two
 photographs a person would choose as well, and most of whose words look where they should; the
 question among some six hundred (55 of each of 11 photographs), of which few are answered rightly:
-what answers was trained on rooms, and it calls the sky there red as well. Another sentence is searched
-for before: the first search fetches models and regions from the disk, which no later one does, while
-the same sentence again would be answered from memory.
+what answers was trained on rooms, and it calls the sky there red as well. Other sentences are
+searched for before: the first search fetches models and regions from the disk, which no later one
+does, while the same sentence again would be answered from memory.
 `--index` takes an index that is there already; then its photographs had better be free to show.
 """
 
