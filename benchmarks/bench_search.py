@@ -6,20 +6,24 @@
   unstructured, see search_world.py), in the system's cache. Bars: p50 below 60 ms, p95 below
   120 ms, 95 % of the exhaustive top 10, resident memory below 1.5 GB (in a process of its own that
   only searches; the most it ever had, with the pages of mapped files, and also what is its own
-  alone). Then the pair of models that ships (BFAN and VSE++, MiniLM's words) over as many images of
-  random kept features, 37 x 512: latency and memory only, by the same bars.
+  alone). The queries are five words of a made-up SCAN (SAID in search_world.py), shorter than a
+  caption's 12 or so, so that its GRU reads and its attention compares less than with real ones.
+  Then the pair of models that ships (BFAN and VSE++, MiniLM's words) with sentences of 8 to 17
+  words over as many images of random kept features, 37 x 512: latency and memory only, by the same
+  bars. Both also with MORE candidates, latency alone.
 - growth: stage one alone, 10,000 to 1,000,000 vectors of 512 that lie in 48 dimensions: every
   vector in memory against LanceDB's approximate index, which is asked for 100 and for as many as a
   search re-ranks; its build time and recall. Bars, for as many as a search re-ranks: 1,000,000
-  below 100 ms, and 95 % of the nearest at every size.
+  below 100 ms, and 95 % of the nearest at every size. "threshold" says up to which size a search
+  looks at every vector (HELD in search/lance.py) and from which on the index was the faster one.
 - indexing: `Index.add` against `extract` on the same photographs. Bar: below 10 % more.
 - keeping: candidates' regions out of a region store, read as a search reads them, against out of a
   column of LanceDB's.
 
 Every bar is printed as met or missed and stands in results/bench-search.json, with the command and
-the machine of each part's own run under "runs"; the plot is
-docs/pictures/bench-search.svg. --small runs all of it, to the last line, at a hundredth of the size
-to see that it works; its JSON and plot go to FOLDER and say nothing about speed.
+the machine of each part's own run under "runs"; of growth each size as soon as it is measured. The
+plot is docs/pictures/bench-search.svg. --small runs all of it, to the last line, at a hundredth of
+the size to see that it works; its JSON and plot go to FOLDER and say nothing about speed.
 """
 
 import argparse
@@ -44,10 +48,11 @@ from crossgaze.data.text.vocabulary import Vocabulary
 from crossgaze.files import bytes_in
 from crossgaze.models.scan import Scan, ScanConfig
 from crossgaze.models.vse import Vse, VseConfig
+from crossgaze.search import lance
 from crossgaze.search.entries import Entry
 from crossgaze.search.index import Index
 from crossgaze.search.kept import KeptRegions
-from crossgaze.search.lance import LanceEngine
+from crossgaze.search.lance import LanceEngine, entries_held
 from crossgaze.search.memory import MemoryEngine
 from crossgaze.search.ranking import CANDIDATES, RANKINGS, find_photos
 from crossgaze.vision.extract import extract
@@ -67,8 +72,10 @@ from search_world import (
 PARTS = ("two-stage", "growth", "indexing", "keeping")
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 WIDTH, TOP = 512, 10
-SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
+# 250,000: just beyond what is held in memory.
+SIZES = (10_000, 30_000, 100_000, 250_000, 500_000, 1_000_000)
 COUNTS = sorted({50, 100, 200, 500, 1000, 2000, CANDIDATES})
+MORE = 500
 ASKED = {"LanceDB, 100": 100, f"LanceDB, {CANDIDATES}": CANDIDATES}
 
 
@@ -89,15 +96,17 @@ def timed(work):
 
 
 def two_stage(folder, images, rounds, exhaustive):
+    """Give what is found with made-up models, then the same and the models that ship."""
     index, shown = make_index(folder / "index", images)
     index.close()
     np.save(folder / "shown.npy", shown)
     found = searched(folder, rounds, exhaustive)
+    yield found
     shutil.rmtree(folder / "index")  # the other takes as much room
     make_shipped(folder / "index", images).close()
     found["shipped"] = searched(folder, rounds, 0)
     print(json.dumps(found, indent=2))
-    return found
+    yield found
 
 
 def searched(folder, rounds, exhaustive):
@@ -124,18 +133,25 @@ def timed_queries(index, asked, opened):
         taken, found = timed(lambda query=query: index.search(query, k=TOP))
         seconds.append(taken)
         steps.append(found.milliseconds)
+    used = memory()
+    more = [
+        timed(lambda query=query: index.search(query, k=TOP, candidates=MORE))[0]
+        for query in asked[5:]
+    ]
     return {
         "images": len(index),
         "regions": index.describe()["regions"],
         "candidates": CANDIDATES,
         "queries": len(asked) - 5,
+        "words of a query": round(statistics.mean(len(query.split()) for query in asked[5:]), 1),
         "milliseconds": percentiles(seconds),
         "p50 by step": {
             step: round(statistics.median(one[step] for one in steps), 2) for step in steps[0]
         },
+        f"milliseconds with {MORE} candidates": percentiles(more),
         "seconds to open": round(opened, 3),
         "seconds of the first query": round(loaded, 3),
-        "memory, bytes": memory(),
+        "memory, bytes": used,
     }
 
 
@@ -193,43 +209,69 @@ def search_only(folder, rounds, exhaustive):
 
 
 def growth(folder, sizes, rounds):
-    """Exact in memory against LanceDB's index, by size."""
-    rows = []
-    asked = next(embedded(rounds, WIDTH, seed=99))
+    """Give the rows so far, one a size: exact in memory against LanceDB's index."""
+    asked, rows = next(embedded(rounds, WIDTH, seed=99)), []
     for size in sizes:
-        exact = MemoryEngine(WIDTH)
-        exact.reserve(size)
-        engine = LanceEngine(folder / f"lance-{size}", "photos", WIDTH, create=True, exact=0)
-        added = 0.0
-        start = 0
-        for part in embedded(size, WIDTH):
-            entries = [Entry(start + n + 1, f"/{start + n}", "/") for n in range(len(part))]
-            exact.add(entries, part)
-            added += timed(lambda e=engine, rows=entries, part=part: e.add(rows, part))[0]
-            start += len(part)
-        built, _ = timed(engine.tidy)
-        taken = {name: [] for name in ("exact", *ASKED)}
-        shares = {name: [] for name in ASKED}
-        for query in asked:
-            for name, count in ASKED.items():
-                seconds, (truth, _) = timed(lambda q=query, e=exact, c=count: e.search(q, c, None))
-                if count == CANDIDATES:
-                    taken["exact"].append(seconds)
-                seconds, (found, _) = timed(lambda q=query, e=engine, c=count: e.search(q, c, None))
-                taken[name].append(seconds)
-                shares[name].append(len(set(truth.tolist()) & set(found.tolist())) / len(truth))
-        rows.append(
-            {
-                "vectors": size,
-                "milliseconds": {name: percentiles(times) for name, times in taken.items()},
-                "recall": {name: round(statistics.mean(all_), 4) for name, all_ in shares.items()},
-                "seconds to add": round(added, 1),
-                "seconds to build its index": round(built, 1),
-                "bytes on disk": bytes_in(engine.folder),
-            }
-        )
+        rows.append(grown(folder / f"lance-{size}", size, asked))
+        shutil.rmtree(folder / f"lance-{size}")
         print(json.dumps(rows[-1]), flush=True)
-    return rows
+        yield rows
+
+
+def grown(folder, size, asked):
+    """Return what stage one takes and finds among so many vectors."""
+    exact = MemoryEngine(WIDTH)
+    exact.reserve(size)
+    engine = LanceEngine(folder, "photos", WIDTH, create=True, exact=0)
+    added = 0.0
+    start = 0
+    for part in embedded(size, WIDTH):
+        entries = [Entry(start + n + 1, f"/{start + n}", "/") for n in range(len(part))]
+        exact.add(entries, part)
+        added += timed(lambda rows=entries, part=part: engine.add(rows, part))[0]
+        start += len(part)
+    built, _ = timed(engine.tidy)
+    taken = {name: [] for name in ("exact", *ASKED)}
+    shares = {name: [] for name in ASKED}
+    for query in asked:
+        for name, count in ASKED.items():
+            seconds, (truth, _) = timed(lambda q=query, c=count: exact.search(q, c, None))
+            if count == CANDIDATES:
+                taken["exact"].append(seconds)
+            seconds, (found, _) = timed(lambda q=query, c=count: engine.search(q, c, None))
+            taken[name].append(seconds)
+            shares[name].append(len(set(truth.tolist()) & set(found.tolist())) / len(truth))
+    engine.close()
+    return {
+        "vectors": size,
+        "a search looks at": "every vector" if size <= entries_held(WIDTH) else "the index",
+        "partitions": lance.partitions_of(size),
+        "milliseconds": {name: percentiles(times) for name, times in taken.items()},
+        "recall": {name: round(statistics.mean(all_), 4) for name, all_ in shares.items()},
+        "seconds to add": round(added, 1),
+        "seconds to build its index": round(built, 1),
+        "bytes on disk": bytes_in(folder),
+    }
+
+
+def threshold(rows):
+    """Return up to how many vectors a search looks at all, and where the index overtakes that.
+
+    The first is what memory has room for, not what was found to be faster: whether it is a
+    crossover as well, the two sizes say. None without rows of as many candidates as now.
+    """
+    name = f"LanceDB, {CANDIDATES}"
+    times = {row["vectors"]: row["milliseconds"] for row in rows if name in row["milliseconds"]}
+    if not times:
+        return None
+    faster = [size for size, row in times.items() if row[name]["p50"] < row["exact"]["p50"]]
+    slower = [size for size in times if size not in faster]
+    return {
+        "all are looked at up to": entries_held(WIDTH),
+        "because of": f"{lance.HELD:,} bytes of memory",
+        "index first faster at": min(faster, default=None),
+        "all of them last faster at": max(slower, default=None),
+    }
 
 
 # Indexing -----------------------------------------------------------------------------------------
@@ -338,30 +380,35 @@ def main():
     # A part that is not measured now keeps what was measured before, and where.
     found, runs = measured_before(results / "bench-search.json")
     command = f"python benchmarks/bench_search.py {' '.join(sys.argv[1:])}".strip()
+    # At a hundredth of the size as many partitions, and some sizes on each side of the threshold.
+    lance.PARTITION, lance.HELD = lance.PARTITION // part, lance.HELD // part
     for name in args.part:
         ran_on = machine()
         with tempfile.TemporaryDirectory(dir=args.folder) as temporary:
             folder = Path(temporary)
             if name == "two-stage":
-                found[name] = two_stage(folder, 100_000 // part, 300 // part + 20, 6 // part + 2)
+                states = two_stage(folder, 100_000 // part, 300 // part + 20, 30 // part + 2)
             if name == "growth":
-                found[name] = growth(folder, [size // part for size in SIZES], 200 // part + 20)
+                states = growth(folder, [size // part for size in SIZES], 200 // part + 20)
             if name == "indexing":
-                found[name] = indexing(folder, 256 // part + 4, 1 if args.small else 3)
+                states = [indexing(folder, 256 // part + 4, 1 if args.small else 3)]
             if name == "keeping":
-                found[name] = keeping(folder, 20_000 // part, 100 // part + 10)
-        runs[name] = {"command": command, "ran_on": ran_on}
-        # Each part as soon as it is measured: a later one that fails loses nothing.
-        write(
-            "search",
-            f"two-stage and stage-one queries, vectors of {WIDTH}, regions 36 x {WIDTH} float16",
-            folder=results,
-            command=command,
-            ran_on=ran_on,
-            runs=runs,
-            parts=found,
-            bars=check_bars(found),
-        )
+                states = [keeping(folder, 20_000 // part, 100 // part + 10)]
+            # Written as soon as it is measured: what fails later loses nothing.
+            for found[name] in states:
+                runs[name] = {"command": command, "ran_on": ran_on}
+                write(
+                    "search",
+                    f"two-stage and stage-one queries, vectors of {WIDTH}, "
+                    f"regions 36 x {WIDTH} float16",
+                    folder=results,
+                    command=command,
+                    ran_on=ran_on,
+                    runs=runs,
+                    parts=found,
+                    threshold=threshold(found.get("growth", ())),
+                    bars=check_bars(found),
+                )
     if "growth" in found:
         plot(found["growth"], found.get("two-stage"), pictures / "bench-search.svg")
 

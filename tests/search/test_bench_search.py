@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from crossgaze.search.ranking import CANDIDATES
 
@@ -37,7 +38,7 @@ WRITTEN = {
         f"stage one, 10,000 vectors, LanceDB, {CANDIDATES}, p50 ms",
         *(
             f"stage one, {size:,} vectors, LanceDB, {CANDIDATES}, recall"
-            for size in (100, 300, 1000, 3000, 10_000)
+            for size in (100, 300, 1000, 2500, 5000, 10_000)
         ),
     },
     "indexing": {"index over extract"},
@@ -66,9 +67,65 @@ def test_a_part_comes_to_its_end(tmp_path, part):
         assert shipped["regions"] == "37 x 512"
         assert shipped["numbers of a region that they take"] == 1792
         assert shipped["p50 by step"].keys() == {"encode", "candidates", "re-rank", "read"}
+        for one in (found["parts"][part], shipped):
+            assert one["milliseconds with 500 candidates"].keys() == {"p50", "p95"}
+        assert found["parts"][part]["words of a query"] == 5
+        assert 8 <= shipped["words of a query"] <= 17
         assert ["bfan" in shipped["models"][1], "vse++" in shipped["models"][0]] == [True, True]
     if part == "growth":  # where a search looks into every partition, it finds nearly all
-        assert found["parts"][part][-1]["recall"][f"LanceDB, {CANDIDATES}"] > 0.9
+        rows = found["parts"][part]
+        assert rows[-1]["recall"][f"LanceDB, {CANDIDATES}"] > 0.9
+        assert [row["partitions"] for row in rows] == [1, 1, 1, 2, 5, 10]
+        looked = [row["a search looks at"] for row in rows]
+        assert looked == ["every vector"] * 3 + ["the index"] * 3
+        assert found["threshold"]["all are looked at up to"] == 2492
+
+
+@pytest.fixture
+def bench(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return module("bench_search")
+
+
+def test_the_threshold_is_said_beside_where_the_index_overtakes(bench):
+    assert bench.threshold(()) is None
+
+    def row(size, exact, index):
+        times = {"exact": {"p50": exact}, f"LanceDB, {CANDIDATES}": {"p50": index}}
+        return {"vectors": size, "milliseconds": times}
+
+    found = bench.threshold([row(10, 1, 9), row(100, 8, 8.5), row(1000, 70, 9)])
+    assert found["all are looked at up to"] == 249_244
+    assert found["because of"] == "660,000,000 bytes of memory"
+    assert found["index first faster at"] == 1000
+    assert found["all of them last faster at"] == 100
+    never = bench.threshold([row(10, 1, 9)])
+    assert never["index first faster at"] is None
+    always = bench.threshold([row(10, 9, 1)])
+    assert always["all of them last faster at"] is None
+    # What was measured with another number of candidates says nothing of this one.
+    assert bench.threshold([{"vectors": 5, "milliseconds": {"exact": {"p50": 1}}}]) is None
+
+
+def test_what_was_measured_is_kept_when_a_later_size_fails(bench, tmp_path, monkeypatch):
+    sizes, grown = [], bench.grown
+
+    def fails(folder, size, asked):
+        sizes.append(size)
+        if len(sizes) == 3:
+            raise MemoryError
+        return grown(folder, size, asked[:2])
+
+    monkeypatch.setattr(bench, "grown", fails)
+    for name in ("HELD", "PARTITION"):  # put back afterwards: a small run makes them smaller
+        monkeypatch.setattr(bench.lance, name, getattr(bench.lance, name))
+    words = ["bench_search.py", "--small", tmp_path / "out", "--part", "growth"]
+    monkeypatch.setattr(sys, "argv", [*map(str, words), "--folder", str(tmp_path)])
+    with torch.enable_grad(), pytest.raises(MemoryError):  # it goes without, and so would others
+        bench.main()
+    found = json.loads((tmp_path / "out" / "bench-search.json").read_text())
+    assert [row["vectors"] for row in found["parts"]["growth"]] == sizes[:2] == [100, 300]
+    assert found["runs"].keys() == {"growth"}
 
 
 def test_made_up_vectors_lie_in_few_dimensions_and_so_do_queries():

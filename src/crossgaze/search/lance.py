@@ -26,7 +26,9 @@ from crossgaze.search.filters import Where
 from crossgaze.search.lance_rows import among, batch_of, schema_of, sql
 from crossgaze.search.memory import MemoryEngine
 
-HELD = 660_000_000  # bytes up to which all entries are held in memory and looked at
+# Bytes up to which all entries are held in memory and looked at: what a process that searches may
+# take, not where the approximate index becomes the faster ("threshold" in bench-search.json).
+HELD = 660_000_000
 ENTRY = 600  # bytes that an entry takes there, beside its vector
 PART = 8192  # entries read at a time
 PARTITION = 100_000  # vectors in each part of the approximate index, a graph of its own
@@ -43,6 +45,19 @@ def entries_held(width: int) -> int:
         (249244, 140545)
     """
     return HELD // (4 * width + ENTRY)
+
+
+def partitions_of(count: int) -> int:
+    """Return in how many parts the approximate index of so many vectors is made.
+
+    Few and large ones, all of which a search looks into while there are no more than `PROBES`: of
+    vectors without clear clusters the nearest lie in any.
+
+    Example:
+        >>> partitions_of(20_000), partitions_of(250_000), partitions_of(1_000_000)
+        (1, 2, 10)
+    """
+    return max(round(count / PARTITION), 1)
 
 
 class LanceEngine:
@@ -213,10 +228,7 @@ class LanceEngine:
 
         # What was found is then read by uid; without an index that would look at every row.
         self._table.create_index("uid", config=BTree(), replace=True)
-        # Few and large ones, all of which a search looks into while there are no more than PROBES:
-        # of vectors without clear clusters the nearest lie in any.
-        partitions = max(round(len(self) / PARTITION), 1)
-        how = HnswSq(distance_type="dot", num_partitions=partitions)
+        how = HnswSq(distance_type="dot", num_partitions=partitions_of(len(self)))
         self._table.create_index("vector", config=how, replace=True)
 
     def refresh(self) -> None:
