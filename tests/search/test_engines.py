@@ -181,6 +181,56 @@ def test_another_milvus_schema_is_refused(tmp_path):
         MilvusEngine(uri, "photos", WIDTH, create=True)
 
 
+def drop(schema, name):
+    schema._fields = [field for field in schema.fields if field.name != name]
+
+
+def rename(schema, name, into):
+    (field,) = (field for field in schema.fields if field.name == name)
+    field.name = into
+
+
+@pytest.mark.parametrize(
+    ("change", "measure", "message"),
+    [
+        (lambda s: drop(s, "taken"), "IP", r"column 'taken' .* is None, wanted \('INT64'"),
+        (lambda s: rename(s, "tags", "words"), "IP", r"column 'tags' .* is None, wanted"),
+        (
+            lambda s: s.add_field("more", 5),  # INT64
+            "IP",
+            r"column 'more' .* is \('INT64', None, False\), wanted None",
+        ),
+        (lambda s: None, "L2", r"'photos' are compared by \['L2'\], wanted one index by IP"),
+        (lambda s: None, "COSINE", r"are compared by \['COSINE'\], wanted one index by IP"),
+    ],
+    ids=["dropped", "renamed", "added", "L2", "COSINE"],
+)
+def test_a_milvus_that_makes_something_else_than_was_asked_is_refused(
+    tmp_path, monkeypatch, change, measure, message
+):
+    """Both when the collection is made and when it is opened."""
+    pytest.importorskip("milvus_lite", reason="needs crossgaze[milvus-lite]")
+    from pymilvus import MilvusClient
+
+    from crossgaze.search.milvus import MilvusEngine
+
+    create = MilvusClient.create_collection
+
+    def create_otherwise(client, name, *, schema, index_params, **more):
+        change(schema)
+        made = client.prepare_index_params()
+        how = {"M": 16, "efConstruction": 200}
+        made.add_index("vector", index_type="HNSW", metric_type=measure, params=how)
+        create(client, name, schema=schema, index_params=made, **more)
+
+    monkeypatch.setattr(MilvusClient, "create_collection", create_otherwise)
+    uri = str(tmp_path / "milvus.db")
+    with pytest.raises(InputError, match=message):
+        MilvusEngine(uri, "photos", WIDTH, create=True)
+    with pytest.raises(InputError, match=message):
+        MilvusEngine(uri, "photos", WIDTH)
+
+
 def test_two_lance_readers_see_what_a_writer_adds_when_they_look_again(tmp_path):
     from crossgaze.search.lance import LanceEngine
 

@@ -25,10 +25,7 @@ def url(tmp_path_factory):
     milvus = pytest.importorskip("milvus", reason="needs PyPI's milvus, a server for Linux x86-64")
     server = milvus.MilvusServer()
     server.set_base_dir(str(tmp_path_factory.mktemp("milvus")))
-    try:
-        server.start()
-    except Exception as error:  # noqa: BLE001 (whatever keeps a server from starting here)
-        pytest.skip(f"the Milvus server does not start here: {error}")
+    server.start()  # where the package is there, a server that does not start is an error
     yield f"http://127.0.0.1:{server.listen_port}"
     server.stop()
 
