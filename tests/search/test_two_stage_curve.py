@@ -2,8 +2,10 @@
 
 import json
 import sys
+from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +13,8 @@ import search_parts
 import two_stage_curve
 from crossgaze.data.regions.writer import RegionWriter
 from crossgaze.search.ranking import CANDIDATES
+
+MEASURED = sorted((Path(__file__).parents[2] / "results").glob("two-stage-curve-*.json"))
 
 
 @given(st.integers(1, 12), st.integers(1, 5), st.integers(1, 4), st.integers(0, 1000))
@@ -70,3 +74,22 @@ def test_the_tool_reads_models_and_a_store(tmp_path, monkeypatch, capsys):
         assert found["command"].startswith("python tools/two_stage_curve.py ")
         assert "(at least 0.98: met)" in capsys.readouterr().out
         assert (tmp_path / "plot.svg").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("path", MEASURED, ids=lambda path: path.stem)
+def test_what_was_measured_is_of_the_default_and_meets_its_bar(path):
+    found = json.loads(path.read_text("utf-8"))
+    default = found["default"]
+    assert default["candidates"] == CANDIDATES, f"run again: {found['command']}"
+    assert found["want"] >= 0.98
+    assert default["kept"] >= found["want"]
+    assert default["met"]
+    row = next(row for row in found["rows"] if row["candidates"] >= CANDIDATES)
+    assert default["kept"] == row["kept of the top"]
+    assert found["chosen"] <= CANDIDATES
+
+
+def test_both_galleries_were_measured():
+    if not MEASURED:
+        pytest.skip("needs results/")
+    assert {path.stem for path in MEASURED} >= {"two-stage-curve-all", "two-stage-curve-split"}
