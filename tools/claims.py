@@ -103,6 +103,8 @@ CLAIMS = (
         paper=("CCR/CCS", 3, "SCAN + CCR + CCS", "SCAN"),
     ),
     Claim("words of their own help (no paper's)", "vse-whole", "vse-whole-minilm"),
+    Claim("words trained along help (no paper's)", "both-bfan-tuned", "both-bfan"),
+    Claim("hubs held back help (no paper's)", "both-bfan-tuned-held", "both-bfan-tuned"),
 )
 
 

@@ -45,6 +45,7 @@ class Row:
         attention: whether the model relates words to regions, so that attention can be measured.
         members: rows whose scores are averaged, instead of a recipe.
         split: what it is tested on; comparisons that only choose look at dev alone.
+        bank: the split by which hubs are held back, if they are.
     """
 
     title: str
@@ -58,6 +59,7 @@ class Row:
     attention: bool = True
     members: tuple[str, ...] = ()
     split: str = "test"
+    bank: str = ""
 
 
 SCAN = "scan-t-i-avg"
@@ -73,7 +75,14 @@ WIDE = Row(  # of the seeds and sizes that were tried on dev the best
     settings=("model.size=1024",),
     attention=False,
 )
+# MiniLM's last three layers learn along, at a twentieth of the rate.
+TUNED = ("model.text.tuned=3", "optimiser.pretrained=0.05")
 LONGER = Row("BFAN, half as long again", "bfan", learned=BOTH, settings=("epochs=6",))
+ALONG = Row("BFAN, MiniLM trained along", "bfan", learned=BOTH, settings=TUNED)
+PAIR = Row(
+    f"{ALONG.title} + {WIDE.title}", members=("both-bfan-tuned", "both-vse-wide"), learned=BOTH
+)
+HELD = {"bank": "train", "attention": False}  # attention is that of the row without
 
 
 def transfer(name, recipe, title):
@@ -154,6 +163,20 @@ ROWS = {
         "BFAN + VSE++, mean and whole image, D = 1024",
         members=("both-bfan", "both-vse-wide"),
         learned=BOTH,
+    ),
+    "both-bfan-tuned": ALONG,
+    "both-bfan-tuned-on-coco": replace(ALONG, tested="coco", run="both-bfan-tuned"),
+    "both-bfan-tuned-vse-wide": PAIR,
+    "both-bfan-tuned-held": replace(
+        ALONG, title=f"{ALONG.title}; hubs held back", run="both-bfan-tuned", **HELD
+    ),
+    "both-bfan-tuned-vse-wide-held": replace(PAIR, title=f"{PAIR.title}; hubs held back", **HELD),
+    "trial-vse-tuned": Row(
+        "VSE++, mean and whole image, MiniLM trained along",
+        "vse-whole",
+        settings=TUNED,
+        attention=False,
+        split="dev",
     ),
     "trial-vsrn": Row(
         "VSRN without L_G", "vsrn-no-captions", run="vsrn-no-captions", attention=False, split="dev"
@@ -245,10 +268,13 @@ def run(name, seed):
     members = [(member, seed_of(member, seed)) for member in row.members]
     for member in members:
         train(*member)
-    out = f"{run_of(name, seed)}-{row.tested}-{row.split}.json"
+    held = f"-{row.bank}" if row.bank else ""
+    out = f"{run_of(name, seed)}-{row.tested}-{row.split}{held}.json"
     models = [run_of(*one) / "best" for one in members or [(name, seed)]]
     words = ["evaluate", str(models[0]), DATA[row.tested], "--store", regions_of(row, row.tested)]
     words += ["--split", row.split, "--out", out, "--kept-words", KEPT]
+    if row.bank:
+        words += ["--bank", row.bank]
     for other in models[1:]:
         words += ["--ensemble", str(other)]
     if row.attention and row.tested == "flickr8k":

@@ -57,7 +57,9 @@ class TunedLayers(nn.Module):
         order = torch.argsort(lengths, stable=True)
         part = PART if hidden.device.type == "cpu" else len(order)
         back = torch.argsort(order)
-        return torch.cat([self._part(hidden[i], lengths[i]) for i in torch.split(order, part)])[back]
+        return torch.cat([self._part(hidden[i], lengths[i]) for i in torch.split(order, part)])[
+            back
+        ]
 
     def _part(self, hidden: Tensor, lengths: Tensor) -> Tensor:
         longest = int(lengths.max())
