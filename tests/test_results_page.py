@@ -23,6 +23,7 @@ def add(root, row, seed=0, images=(1, 1), attention=None, **training):
     """Write a result of so many images with a caption each, which has its image's rank."""
     facts = {"epochs": 2, "best_epoch": 2, "seconds": 600, "parameters": 2_000_000}
     facts["history"] = [{"rsum": 100.0}, {"rsum": 120.0}]
+    facts["metrics"] = {"rsum": 120.0 + seed}
     ranks = {"images": list(images), "captions": list(images), "per_image": [1] * len(images)}
     found = {"row": row, "seed": seed, "training": None if ROWS[row].members else facts | training}
     found |= {"ranks": ranks} | ({} if attention is None else {"attention": attention})
@@ -274,7 +275,8 @@ def test_every_trained_row_is_in_a_picture(root):
             add(root, name, seed)
     results = result_files.read_results(root / "results" / "flickr8k")
     drawn = {title for _, runs in results_page.curves(results).values() for title, _ in runs}
-    assert drawn == {row.title for row in ROWS.values() if row.recipe}
+    # Hubs are held back without any training.
+    assert drawn == {row.title for row in ROWS.values() if row.recipe and not row.bank}
     page = make(root)
     assert "not run yet" not in page.replace(section(page, "Questions"), "")
     assert f"{wanted()} of {wanted()} results are in" in page

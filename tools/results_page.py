@@ -50,7 +50,7 @@ SHORT = (
 CURVES = {
     "scan": (
         "From one vector to attention",
-        "vse vse-whole vse-whole-minilm sum-max-t-i scan-t-i-avg scan-i-t-avg "
+        "vse vse-whole vse-whole-minilm trial-vse-tuned sum-max-t-i scan-t-i-avg scan-i-t-avg "
         "scan-i-t-lse scan-all-negatives",
     ),
     "constraints": (
