@@ -101,8 +101,8 @@ def steps(picture, *, stored=""):
         ),
         Step(
             "For a program",
-            "`regions` are the parts of the photograph that the re-ranker compares with words, their "
-            "boxes\nin its pixels: left, top, right, bottom.\n",
+            "`regions` are the parts of the photograph that the re-ranker compares with words, "
+            "their boxes\nin its pixels: left, top, right, bottom.\n",
             ([*search, first, "-k", "1", "--json"],),
         ),
         Step(
