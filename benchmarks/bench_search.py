@@ -1,6 +1,7 @@
 """Search: latency, recall, memory and the cost of indexing, against the bars.
 
     python benchmarks/bench_search.py [--part two-stage growth indexing keeping] [--small FOLDER]
+    python benchmarks/bench_search.py --part growth --sizes 1000000      (others stay as they are)
 
 - two-stage: 100,000 images of 36 x 512 float16 regions (3.7 GB of disk, random but not
   unstructured, see search_world.py), in the system's cache. Bars: p50 below 60 ms, p95 below
@@ -218,6 +219,18 @@ def growth(folder, sizes, rounds):
         yield rows
 
 
+def grown_before(found, runs, ran_on):
+    """Return the rows that were measured before, on a machine such as this one."""
+    last = runs.get("growth", {}).get("ran_on", {})
+    return found.get("growth", []) if last.get("processor") == ran_on["processor"] else []
+
+
+def beside(before, rows):
+    """Return rows by size, those of before where there is no new one."""
+    every = {row["vectors"]: row for row in (*before, *rows)}
+    return [every[size] for size in sorted(every)]
+
+
 def grown(folder, size, asked):
     """Return what stage one takes and finds among so many vectors."""
     exact = MemoryEngine(WIDTH)
@@ -362,6 +375,14 @@ def keeping(folder, photographs, rounds):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--part", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument(
+        "--sizes",
+        metavar="N",
+        nargs="+",
+        type=int,
+        default=SIZES,
+        help="of growth; others that this machine measured before stay",
+    )
     parser.add_argument("--small", metavar="FOLDER", type=Path, help="a hundredth, written there")
     parser.add_argument("--folder", type=Path, help="where there is room (default: temporary)")
     parser.add_argument("--search-only", nargs=3, help=argparse.SUPPRESS)
@@ -389,7 +410,9 @@ def main():
             if name == "two-stage":
                 states = two_stage(folder, 100_000 // part, 300 // part + 20, 30 // part + 2)
             if name == "growth":
-                states = growth(folder, [size // part for size in SIZES], 200 // part + 20)
+                sizes = [size // part for size in args.sizes]
+                before = grown_before(found, runs, ran_on)
+                states = (beside(before, rows) for rows in growth(folder, sizes, 200 // part + 20))
             if name == "indexing":
                 states = [indexing(folder, 256 // part + 4, 1 if args.small else 3)]
             if name == "keeping":

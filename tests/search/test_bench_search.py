@@ -128,6 +128,19 @@ def test_what_was_measured_is_kept_when_a_later_size_fails(bench, tmp_path, monk
     assert found["runs"].keys() == {"growth"}
 
 
+def test_sizes_that_this_machine_measured_before_stay(bench):
+    old = [{"vectors": 10, "ms": 1}, {"vectors": 30, "ms": 1}]
+    runs = {"growth": {"ran_on": {"processor": "one"}}}
+    kept = bench.grown_before({"growth": old}, runs, {"processor": "one"})
+    assert bench.beside(kept, [{"vectors": 30, "ms": 2}, {"vectors": 20, "ms": 2}]) == [
+        {"vectors": 10, "ms": 1},
+        {"vectors": 20, "ms": 2},
+        {"vectors": 30, "ms": 2},
+    ]
+    assert bench.grown_before({"growth": old}, runs, {"processor": "another"}) == []
+    assert bench.grown_before({}, {}, {"processor": "one"}) == []
+
+
 def test_made_up_vectors_lie_in_few_dimensions_and_so_do_queries():
     world = module("search_world")
     rows = np.concatenate(list(world.embedded(6000, 512, part=2500)))
