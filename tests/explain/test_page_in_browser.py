@@ -163,8 +163,10 @@ def test_a_region_tells_its_rank_by_agreement_with_the_image(opened, tmp_path):
 
 def test_the_other_direction_is_pressed_or_opened_with(opened, tmp_path):
     seen = explained(tmp_path, "bfan")
-    weights = seen.view("i-t")
-    word = max(seen.shown, key=lambda number: weights[number].max())
+    weights, there = seen.view("i-t"), seen.view("t-i")
+    # The word whose two maps differ most, each as a share of its largest: so must its veils.
+    shares = [one / one.max(axis=1, keepdims=True) for one in (weights, there)]
+    word = max(seen.shown, key=lambda number: abs(shares[0][number] - shares[1][number]).max())
     told = f"“{seen.words[word]}” is looked at by {seen.labels[weights[word].argmax()]} "
     page = opened(seen)
     chip(page, seen.words[word]).hover()
