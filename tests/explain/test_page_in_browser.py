@@ -167,7 +167,10 @@ def test_the_other_direction_is_pressed_or_opened_with(opened, tmp_path):
     # The word whose two maps differ most, each as a share of its largest: so must its veils.
     shares = [one / one.max(axis=1, keepdims=True) for one in (weights, there)]
     word = max(seen.shown, key=lambda number: abs(shares[0][number] - shares[1][number]).max())
-    told = f"“{seen.words[word]}” is looked at by {seen.labels[weights[word].argmax()]} "
+    told, begins = (
+        f"“{seen.words[number]}” is looked at by {seen.labels[weights[number].argmax()]} "
+        for number in (word, max(seen.shown, key=lambda number: weights[number].max()))
+    )
     page = opened(seen)
     chip(page, seen.words[word]).hover()
     expect(page.locator(".told")).to_contain_text(f"“{seen.words[word]}” looks at ")
@@ -181,7 +184,7 @@ def test_the_other_direction_is_pressed_or_opened_with(opened, tmp_path):
     page = opened(seen, view="i-t")
     tab = page.get_by_role("button", name="i-t", exact=True)
     expect(tab).to_have_attribute("aria-pressed", "true")
-    expect(page.locator(".told")).to_contain_text(told)  # with the word that it begins with
+    expect(page.locator(".told")).to_contain_text(begins)  # with the word that it begins with
 
 
 def test_models_side_by_side_light_the_same_word(opened, tmp_path):
