@@ -6,7 +6,7 @@ import pytest
 from crossgaze.search.entries import Entry
 from crossgaze.search.filters import Where
 from crossgaze.search.milvus import EFFORT, MilvusEngine
-from search.test_engines import WHERES, fill, make, ranked, vectors
+from engine_parts import WHERES, fill, make, ranked, vectors
 
 COUNT, WIDTH, LATENT = 6000, 64, 12
 

@@ -12,9 +12,9 @@ from crossgaze.search.index import Index
 from crossgaze.search.milvus import MilvusEngine
 from crossgaze.search.moving import move_index
 from durability_parts import make_world
+from engine_parts import WHERES, WIDTH, entry, fill, ranked, vectors
 from search import test_milvus_hnsw
 from search.test_durability import survive
-from search.test_engines import WHERES, WIDTH, entry, fill, ranked, vectors
 
 pytestmark = pytest.mark.slow  # a server takes half a minute to come and go
 QUERY = "a red dog in the snow"

@@ -15,7 +15,7 @@ from crossgaze.search import making, moving
 from crossgaze.search.index import Index
 from crossgaze.search.milvus import MilvusEngine
 from crossgaze.search.places import MARKER, mark, marked
-from search.test_engines import entry, vectors
+from engine_parts import entry, vectors
 from search_parts import create, reopen
 
 pytest.importorskip("lancedb", reason="needs crossgaze[search]")

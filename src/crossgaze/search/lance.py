@@ -9,6 +9,7 @@ as there are few entries they are also held in memory and searched there, exactl
 from __future__ import annotations
 
 import errno
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -31,8 +32,10 @@ from crossgaze.search.memory import MemoryEngine
 HELD = 660_000_000
 ENTRY = 600  # bytes that an entry takes there, beside its vector
 PART = 8192  # entries read at a time
-PARTITION = 100_000  # vectors in each part of the approximate index, a graph of its own
-PROBES, REFINE, EFFORT = 24, 4, 400  # partitions looked into, candidates a result, HNSW's ef
+PARTITION = 200_000  # vectors in each part of the approximate index, a graph of its own
+PROBES, REFINE = 24, 4  # partitions looked into, candidates a result
+EFFORT, LEAST = 2000, 400  # HNSW's ef, of all partitions together and of each at least
+NAME = re.compile(r"vector_in_([0-9]+)")  # of the approximate index: in how many parts it is
 MOST = 5000  # results up to which the approximate index is asked; it is none for more
 KEPT = timedelta(hours=1)  # how long a reader may go on with what it opened
 
@@ -55,9 +58,22 @@ def partitions_of(count: int) -> int:
 
     Example:
         >>> partitions_of(20_000), partitions_of(250_000), partitions_of(1_000_000)
-        (1, 2, 10)
+        (1, 1, 5)
     """
     return max(round(count / PARTITION), 1)
+
+
+def effort_of(partitions: int, wanted: int) -> int:
+    """Return HNSW's ef in each partition, of which `wanted` are to come.
+
+    Of few partitions each holds a large share of the answer, and is looked into the harder.
+
+    Example:
+        >>> effort_of(1, 400), effort_of(5, 400), effort_of(24, 400), effort_of(5, 1000)
+        (2000, 400, 400, 1000)
+    """
+    # HNSW refuses an effort below what it is to find in each partition.
+    return max(EFFORT // partitions, LEAST, wanted)
 
 
 class LanceEngine:
@@ -87,6 +103,7 @@ class LanceEngine:
         self.exact = entries_held(width) if exact is None else exact
         self._mirror: MemoryEngine | None = None
         self._count: int | None = None  # of the entries, as long as nothing has changed
+        self._parts: int | None = None  # of the approximate index, likewise
         self._reading = threading.Lock()
         self._flushed: set[tuple[str, int]] = set()
         self._table: Any
@@ -171,9 +188,8 @@ class LanceEngine:
             if exactly:
                 query = query.bypass_vector_index()
             else:
-                refine = min(REFINE, max(EFFORT // count, 2))
-                # HNSW refuses an effort below what it is to find in each partition.
-                effort = max(EFFORT, refine * count)
+                refine = min(REFINE, max(LEAST // count, 2))
+                effort = effort_of(self._partitions() or 1, refine * count)
                 query = query.nprobes(PROBES).refine_factor(refine).ef(effort)
             if where:
                 query = query.where(sql(where), prefilter=True)
@@ -217,9 +233,12 @@ class LanceEngine:
         """Join small files, and index the vectors where they are too many to look at all."""
         with self._explained():
             self._table.optimize(cleanup_older_than=KEPT)
-            indexed = any("vector" in one.columns for one in self._table.list_indices())
-            if len(self) > self.exact and not indexed:
+            # Once there are twice as many as it was divided for, it is divided anew.
+            if len(self) > self.exact and 2 * self._partitions() <= partitions_of(len(self)):
                 self.make_index()
+            for name in self._vector_indices():
+                if name != f"vector_in_{self._partitions()}":
+                    self._table.drop_index(name)  # of before it was divided anew
             self._flush()
 
     def make_index(self) -> None:
@@ -228,8 +247,20 @@ class LanceEngine:
 
         # What was found is then read by uid; without an index that would look at every row.
         self._table.create_index("uid", config=BTree(), replace=True)
-        how = HnswSq(distance_type="dot", num_partitions=partitions_of(len(self)))
-        self._table.create_index("vector", config=how, replace=True)
+        parts = partitions_of(len(self))
+        how = HnswSq(distance_type="dot", num_partitions=parts)
+        self._table.create_index("vector", config=how, replace=True, name=f"vector_in_{parts}")
+        self._parts = None
+
+    def _vector_indices(self) -> list[str]:
+        return [one.name for one in self._table.list_indices() if "vector" in one.columns]
+
+    def _partitions(self) -> int:
+        """Return in how many parts the approximate index is; 0 without one."""
+        if self._parts is None:
+            found = [NAME.fullmatch(name) for name in self._vector_indices()]
+            self._parts = max((int(one[1]) for one in found if one), default=0)
+        return self._parts
 
     def refresh(self) -> None:
         """See the latest commit."""
@@ -237,7 +268,7 @@ class LanceEngine:
             before = self._table.version
             self._table.checkout_latest()
             if self._table.version != before:
-                self._mirror = self._count = None
+                self._mirror = self._count = self._parts = None
 
     def close(self) -> None:
         """Let go of what is held in memory."""
