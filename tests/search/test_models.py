@@ -10,11 +10,13 @@ import search_parts
 from crossgaze.errors import InputError
 from crossgaze.models.pretrained import load
 from crossgaze.models.rdan import RDan
+from crossgaze.models.scan import Scan, ScanConfig
 from crossgaze.models.text import TextConfig
+from crossgaze.models.vse import Vse, VseConfig
 from crossgaze.search import models
 from crossgaze.search.index import Index
 from crossgaze.search.models import REMEMBERED, load_model, unknown_words
-from model_parts import bert_vse, save_bert
+from model_parts import bert_vse, count_calls, save_bert
 
 ROOT = Path(__file__).parents[2]
 
@@ -37,6 +39,43 @@ def test_a_model_in_use_remembers_few_sentences(saved, monkeypatch):
     assert len(model.text.cache) == 3
     given, _ = load_model(load(saved))  # its owner may be training it
     assert given.text.cache.limit > 3
+
+
+def berts(index):
+    """Return the frozen BERTs of an index's two models, and the calls of the first's."""
+    texts = [index.embedder.members[0].text, index.reranker.members[0].text]
+    return [text.bert for text in texts], count_calls(texts[0])
+
+
+def test_both_models_of_an_index_read_a_sentence_by_one_bert(tmp_path):
+    (tmp_path / "bert").mkdir()
+    save_bert(tmp_path / "bert")
+    text = TextConfig(kind="bert", bert=str(tmp_path / "bert"))
+    width = search_parts.WIDTH
+    Vse(VseConfig(width, 4, text=text), None).save_pretrained(tmp_path / "first")
+    Scan(ScanConfig(width, 4, text=text), None).save_pretrained(tmp_path / "second")
+    models = {"embedder": tmp_path / "first", "reranker": tmp_path / "second"}
+    photo = search_parts.make_photo(tmp_path / "photos" / "a.png", 0)
+    with Index.create(tmp_path / "index", **models, source=search_parts.CellSource()) as index:
+        index.add(photo)
+        (first, second), calls = berts(index)
+        assert first is second
+        calls.clear()
+        expected = index.search("a red dog").hits[0].score
+        assert calls == [1]
+    given = {role: load(folder) for role, folder in models.items()}
+    with Index.open(tmp_path / "index", source=search_parts.CellSource()) as index:
+        (first, second), calls = berts(index)
+        assert first is second
+        assert index.search("a red dog").hits[0].score == expected
+        assert calls == [1]
+    # Objects are their owner's, who may go on training one of them: each keeps its own.
+    with Index.open(tmp_path / "index", **given, source=search_parts.CellSource()) as index:
+        (first, second), _ = berts(index)
+        assert first is given["embedder"].text.bert
+        assert second is given["reranker"].text.bert
+        assert first is not second
+        assert index.search("a red dog").hits[0].score == expected
 
 
 def test_a_model_that_answers_for_the_service_remembers_few_questions(tmp_path):

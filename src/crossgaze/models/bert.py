@@ -58,6 +58,15 @@ def _key(row: Sequence[int] | npt.NDArray[np.int32]) -> bytes:
     return np.asarray(row, np.int32).tobytes()
 
 
+def _equal(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
+    """Whether weights are the same numbers of the same type in the same place."""
+    return one.keys() == other.keys() and all(
+        (part.dtype, part.device) == (other[name].dtype, other[name].device)
+        and torch.equal(part, other[name])
+        for name, part in one.items()
+    )
+
+
 class BertText(TextEncoder):
     """The features that a BERT gives to word pieces, mapped to `size`.
 
@@ -192,6 +201,20 @@ class BertText(TextEncoder):
     def frozen_state(self) -> dict[str, Tensor]:
         """Return a frozen BERT's weights, which no `state_dict` holds."""
         return dict(self.bert.state_dict()) if self.frozen else {}
+
+    def share_frozen(self, other: TextEncoder) -> bool:
+        """Read by the other's frozen BERT, and keep what it gives beside it, if the BERTs are one.
+
+        Layers that are trained along (`tuned`) stay each model's own: they read what BERT gives.
+        """
+        if other is self or not isinstance(other, BertText) or not (self.frozen and other.frozen):
+            return False
+        if self.cache_dtype != other.cache_dtype or not _equal(
+            self.frozen_state(), other.frozen_state()
+        ):
+            return False
+        self.__dict__["bert"], self.cache = other.bert, other.cache
+        return True
 
     def pretrained(self) -> Iterator[nn.Parameter]:
         """Give the weights of BERT that are trained along."""

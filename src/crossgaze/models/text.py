@@ -130,6 +130,13 @@ class TextEncoder(nn.Module, ABC):
         """Return the weights that decide the features, yet are not in `state_dict`; none here."""
         return {}
 
+    def share_frozen(self, other: TextEncoder) -> bool:
+        """Read by another encoder's frozen weights if they are the same; whether that is so now.
+
+        Two models in use then keep one copy, and read a sentence once. No encoder but BERT has any.
+        """
+        return False
+
     def pretrained(self) -> Iterator[nn.Parameter]:
         """Give the weights that were trained before and learn slower than the rest; none here."""
         return iter(())

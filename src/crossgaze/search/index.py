@@ -24,7 +24,7 @@ from crossgaze.search.report import IndexReport, join_reports
 from crossgaze.search.results import Found, Hit, Look
 from crossgaze.search.stamps import (
     Model,
-    load_stamped,
+    load_pair,
     open_source,
     require_same_source,
 )
@@ -114,12 +114,8 @@ class Index:
         """
         folder = find_folder(path_or_url)
         head = read_head(folder)
-        first = Embedder(load_stamped(folder, "embedder", head.embedder, embedder))
-        second = None
-        if head.reranker is not None:
-            second = Reranker(load_stamped(folder, "reranker", head.reranker, reranker))
-        elif reranker is not None:
-            raise InputError(f"{folder}: was made without a reranker; index again to have one")
+        model, other = load_pair(folder, head, embedder, reranker)
+        first, second = Embedder(model), Reranker(other) if other is not None else None
         if first.width != head.vector_width:
             raise FileFormatError(folder / FILE, f"says vectors have {head.vector_width} numbers")
         return cls(folder, head, open_tables(folder, head, exact=exact), first, second, source)

@@ -17,7 +17,7 @@ from crossgaze.search.kept import open_writer
 from crossgaze.search.milvus import MilvusEngine
 from crossgaze.search.models import Embedder, Reranker, load_model
 from crossgaze.search.places import begin_index, clear_leftovers, mark, require_new, unmark
-from crossgaze.search.stamps import Model, made_by, open_source
+from crossgaze.search.stamps import Model, made_by, open_source, share_loaded
 from crossgaze.vision.settings import ExtractConfig
 from crossgaze.vision.sources.base import RegionSource
 
@@ -46,8 +46,9 @@ def make_index(
     first = Embedder(model)
     second, second_stamp = None, None
     if reranker is not None:
-        model, second_stamp = load_model(reranker)
-        second = Reranker(model)
+        other, second_stamp = load_model(reranker)
+        share_loaded((embedder, reranker), model, other)
+        second = Reranker(other)
     extract = detector if isinstance(detector, ExtractConfig) else ExtractConfig(detector=detector)
     if extract.boxes is not None:
         raise InputError("boxes: a file of boxes knows no new photograph, wanted a region model")

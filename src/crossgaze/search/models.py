@@ -99,6 +99,13 @@ def _settings(member: Matcher) -> dict[str, Any]:
     return found
 
 
+def share_berts(models: Sequence[Matcher | Ensemble]) -> None:
+    """Let models read by one copy of each frozen BERT, so that a sentence costs it once."""
+    texts = [member.text for model in models for member in matchers(model)]
+    for place, text in enumerate(texts):
+        any(text.share_frozen(before) for before in texts[:place])
+
+
 def matchers(model: Matcher | Ensemble) -> list[Matcher]:
     """Return a model's members; a single model is its own."""
     return model.matchers if isinstance(model, Ensemble) else [model]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from crossgaze.models import finding
 from crossgaze.models.ensemble import Ensemble
 from crossgaze.models.matcher import Matcher
 from crossgaze.search.head import Head
-from crossgaze.search.models import Stamp, load_model
+from crossgaze.search.models import Stamp, load_model, share_berts
 from crossgaze.vision.settings import ExtractConfig
 from crossgaze.vision.sources.base import RegionSource
 from crossgaze.vision.sources.making import find_device, make_source
@@ -44,6 +45,31 @@ def load_stamped(folder: Path, role: str, stamp: Stamp, given: Model | None) -> 
             "or index the photographs again into a new folder"
         )
     return model
+
+
+def load_pair(
+    folder: Path, head: Head, embedder: Model | None, reranker: Model | None
+) -> tuple[Matcher | Ensemble, Matcher | Ensemble | None]:
+    """Load both models of an index, as `load_stamped` does; None where it has no re-ranker."""
+    first = load_stamped(folder, "embedder", head.embedder, embedder)
+    if head.reranker is None:
+        if reranker is not None:
+            raise InputError(f"{folder}: was made without a reranker; index again to have one")
+        return first, None
+    second = load_stamped(folder, "reranker", head.reranker, reranker)
+    share_loaded((embedder, reranker), first, second)
+    return first, second
+
+
+def share_loaded(given: Sequence[Model | None], *models: Matcher | Ensemble) -> None:
+    """Let models share a frozen BERT if all were loaded here; a given one is its owner's.
+
+    Args:
+        given: what the models were asked for by.
+        models: the models.
+    """
+    if not any(isinstance(one, Matcher | Ensemble) for one in given):
+        share_berts(models)
 
 
 def _where(source: str) -> str | Path:
