@@ -150,7 +150,7 @@ def test_few_partitions_are_looked_into_the_harder(tmp_path, monkeypatch):
     monkeypatch.setattr(lance, "effort_of", lambda *how: asked.append(how) or make(*how))
     engine.search(vectors(1)[0], 10, None)
     assert asked == [(6, 40)]
-    assert [lance.effort_of(parts, 400) for parts in (1, 2, 5, 24)] == [2000, 1000, 400, 400]
+    assert [lance.effort_of(parts, 400) for parts in (1, 2, 5, 24)] == [2000, 1000, 800, 800]
 
 
 def test_an_index_that_has_doubled_is_divided_anew(tmp_path, monkeypatch):

@@ -33,8 +33,9 @@ HELD = 660_000_000
 ENTRY = 600  # bytes that an entry takes there, beside its vector
 PART = 8192  # entries read at a time
 PARTITION = 200_000  # vectors in each part of the approximate index, a graph of its own
-PROBES, REFINE = 24, 4  # partitions looked into, candidates a result
-EFFORT, LEAST = 2000, 400  # HNSW's ef, of all partitions together and of each at least
+PROBES = 24  # partitions looked into
+REFINE, REFINED = 4, 400  # candidates a result; so many in all are enough, at two a result or more
+EFFORT, LEAST = 2000, 800  # HNSW's ef, of all partitions together and of each at least
 NAME = re.compile(r"vector_in_([0-9]+)")  # of the approximate index: in how many parts it is
 MOST = 5000  # results up to which the approximate index is asked; it is none for more
 KEPT = timedelta(hours=1)  # how long a reader may go on with what it opened
@@ -70,7 +71,7 @@ def effort_of(partitions: int, wanted: int) -> int:
 
     Example:
         >>> effort_of(1, 400), effort_of(5, 400), effort_of(24, 400), effort_of(5, 1000)
-        (2000, 400, 400, 1000)
+        (2000, 800, 800, 1000)
     """
     # HNSW refuses an effort below what it is to find in each partition.
     return max(EFFORT // partitions, LEAST, wanted)
@@ -188,7 +189,7 @@ class LanceEngine:
             if exactly:
                 query = query.bypass_vector_index()
             else:
-                refine = min(REFINE, max(LEAST // count, 2))
+                refine = min(REFINE, max(REFINED // count, 2))
                 effort = effort_of(self._partitions() or 1, refine * count)
                 query = query.nprobes(PROBES).refine_factor(refine).ef(effort)
             if where:
