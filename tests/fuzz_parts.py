@@ -125,6 +125,7 @@ def guarded(*allowed: Path):
         resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MEMORY, hard))
     _watched.append((tuple(map(str, allowed)), strays))
     beside = sorted(set(allowed[0].parent.rglob("*")) - _inside(allowed))
+    evil = {path for path in _evil(allowed[0]) if not path.exists()}
     try:
         yield
     finally:
@@ -134,6 +135,14 @@ def guarded(*allowed: Path):
         signal.signal(signal.SIGALRM, before)
     assert not strays, f"wrote or ran something elsewhere: {strays}"
     assert sorted(set(allowed[0].parent.rglob("*")) - _inside(allowed)) == beside
+    assert not any(path.exists() for path in evil)
+
+
+def _evil(folder):
+    """Return where the hostile names of fuzz_mutations.py lead, from anywhere that they may be."""
+    starts = (Path.cwd(), folder, *(path for path in folder.iterdir() if path.is_dir()))
+    names = ("evil", "../../evil", "../../../../tmp/evil", "/tmp/evil")
+    return {Path(os.path.normpath(start / name)) for start in starts for name in names}
 
 
 def _inside(folders):

@@ -51,6 +51,8 @@ APP = "tests/web/test_app.py::"
 TRAINER = "tests/training/test_trainer.py::"
 VERIFY = "tests/data/regions/test_verify.py::"
 TORCH = "tests/test_torchfiles.py::"
+NPZ = "tests/data/regions/test_import_npz.py::"
+ZIPPED = "tests/data/entities/test_archive.py::"
 CLOCK = "tests/reliability/test_clock.py::"
 
 DAYS = (
@@ -273,19 +275,25 @@ STRANGERS = (
     Row(
         "a zip bomb, as checkpoint, `.npz`, `annotations.zip` or vocabulary pickle",
         "refused before it unpacks",
-        "its size, and what it would unpack to",
+        "how it is packed and what the format has, or its size and what it would unpack to",
         (
             f"{TORCH}test_a_zip_bomb_is_refused_before_it_unpacks",
-            "tests/data/regions/test_import_npz.py::test_an_npz_bomb_is_refused_before_it_unpacks",
-            "tests/data/entities/test_archive.py::test_a_bomb_is_refused_unread",
+            f"{TORCH}test_parts_that_lie_over_each_other_are_a_bomb",
+            f"{TORCH}test_what_torch_takes_for_a_zip_is_checked_as_one",
+            f"{NPZ}test_an_npz_bomb_is_refused_before_it_unpacks",
+            f"{NPZ}test_what_is_no_archive_or_packed_as_none_is_refused_unread",
+            f"{ZIPPED}test_a_bomb_is_refused_unread",
+            f"{ZIPPED}test_a_bomb_that_python_would_inflate_whole_is_refused_when_opened",
             f"{PICKLE}test_bombs_do_not_fill_the_memory",
         ),
     ),
     Row(
-        "names that lead out of their folder, in captions, JSON, stores, indexes, ensembles, URLs",
+        "names that lead out of their folder, in captions, JSON, stores, indexes, ensembles, URLs, "
+        "zips",
         "refused; zips are read in memory and never unpacked to disk",
         "the name",
         (
+            f"{ZIPPED}test_members_that_lead_out_of_the_folder_are_none_of_ours",
             f"{TEXTS}test_bad_names",
             f"{SAVED}test_a_damaged_folder_is_named",
             f"{REFUSALS}test_another_version_and_damage_are_refused_in_a_line",
@@ -332,9 +340,10 @@ STRANGERS = (
     ),
     Row(
         "gigantic, deeply nested or contradictory JSON",
-        "refused by its size, or when it is parsed",
+        "refused by its size, by the memory that its values would take, or when it is parsed",
         ONE_LINE,
         (
+            f"{TEXTS}test_json_whose_values_would_not_fit_is_refused_before_they_are_made",
             f"{TEXTS}test_files_that_cannot_be_read",
             f"{TEXTS}test_json_problems_are_one_line",
             f"{SAVED}test_a_gigantic_head_is_refused_unread",

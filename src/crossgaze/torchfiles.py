@@ -2,12 +2,13 @@
 
 torch's unpickler for weights builds tensors, plain values and the classes that are named here, and
 runs nothing; but it inflates compressed members of the zip, which `torch.save` never writes and a
-bomb has, and it does not look at the checksums that `torch.save` wrote.
+bomb has, and it does not look at the checksums that `torch.save` wrote. What is a zip is told here
+as torch tells it, by the first bytes: `zipfile` looks for the end of one, and a file on which the
+two disagree would be checked as none and read as one.
 """
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -18,6 +19,9 @@ from torch import Tensor
 
 from crossgaze.errors import FileFormatError
 from crossgaze.files import write_atomically
+from crossgaze.zips import PLAIN, open_zip
+
+ZIP = b"PK\x03\x04"  # how a file begins that torch reads as a zip
 
 
 def load_torch(path: Path, device: str | torch.device = "cpu", classes: Sequence[type] = ()) -> Any:  # noqa: ANN401 (a pickle holds anything)
@@ -32,30 +36,23 @@ def load_torch(path: Path, device: str | torch.device = "cpu", classes: Sequence
         FileFormatError: if it unpacks to more than it is, or a part is not what its checksum says.
         Exception: of many kinds, of torch, zip and pickle, on a file that is none or is damaged.
     """
-    require_no_bomb(path)
-    require_whole_zip(path)
+    require_sound(path)
     with torch.serialization.safe_globals(list(classes)):
         return torch.load(path, map_location=device, weights_only=True)
 
 
-def require_no_bomb(path: Path) -> None:
-    """Refuse a zip whose members are together larger than the file, before any is unpacked."""
-    if not zipfile.is_zipfile(path):
-        return  # the format of old versions, in which nothing is packed
-    with zipfile.ZipFile(path) as archive:
-        unpacked = sum(member.file_size for member in archive.infolist())
-    size = path.stat().st_size
-    if unpacked > size:
-        raise FileFormatError(
-            path, f"has {size:,} bytes and unpacks to {unpacked:,}; torch.save packs nothing"
-        )
-
-
-def require_whole_zip(path: Path) -> None:
-    """Refuse a zip of which some bit has flipped."""
-    if not zipfile.is_zipfile(path):
-        return  # the format of old versions has no checksums
-    with zipfile.ZipFile(path) as archive:
+def require_sound(path: Path) -> None:
+    """Refuse a zip that is packed, unpacks to more than it is, or of which some bit has flipped."""
+    with path.open("rb") as file:
+        if file.read(len(ZIP)) != ZIP:
+            return  # the format of old versions, in which nothing is packed; it has no checksums
+    with open_zip(path, PLAIN) as archive:
+        # Members that are not packed may still lie over each other.
+        unpacked, size = sum(member.file_size for member in archive.infolist()), path.stat().st_size
+        if unpacked > size:
+            raise FileFormatError(
+                path, f"has {size:,} bytes and unpacks to {unpacked:,}; torch.save packs nothing"
+            )
         bad = archive.testzip()
     if bad is not None:
         raise FileFormatError(path, f"is damaged: {bad} is not what its checksum says")

@@ -1,9 +1,11 @@
 import json
+import tracemalloc
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crossgaze import memory
 from crossgaze.data import textfiles
 from crossgaze.data.textfiles import (
     kind_of,
@@ -43,6 +45,29 @@ def test_bad_bytes_name_their_line(tmp_path, mark):
     path = put(tmp_path, mark + b"one\ntwo\nthr\xff\xffee\n")
     with pytest.raises(FileFormatError, match=r"file.txt, line 3: is not UTF-8 text \(byte 0xff\)"):
         read_text(path, "x")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [[[]] * 999, [{"a": {}}] * 999, ["a\u00e9"] * 999, [1.5, 2, -3] * 333, {"a": "b" * 9999}],
+)
+def test_json_whose_values_would_not_fit_is_refused_before_they_are_made(
+    tmp_path, monkeypatch, value
+):
+    text = json.dumps(value)
+    path = put(tmp_path, text)
+    monkeypatch.setattr(textfiles, "LARGE_JSON", 100)
+    tracemalloc.start()
+    made = json.loads(text)
+    took, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert read_json(path, "x") == made == value
+    # With just as much memory as the values take it is refused: it is reckoned at no less.
+    monkeypatch.setattr(memory, "free_bytes", lambda: took)
+    with pytest.raises(InputError, match=r"file.txt: [\d,]+ characters of JSON need .* split the"):
+        read_json(path, "x")
+    monkeypatch.setattr(memory, "free_bytes", lambda: 12 * took + 10 * len(text))
+    assert read_json(path, "x") == value
 
 
 def test_files_that_cannot_be_read(tmp_path, monkeypatch):

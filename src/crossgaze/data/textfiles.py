@@ -18,10 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from crossgaze.errors import FileFormatError, InputError, require_file
+from crossgaze.memory import require_room
 
 # The largest public caption file (Karpathy's MS-COCO) has 144 MB.
 MAX_FILE_BYTES = 1 << 30
 MAX_HEAD_BYTES = 1 << 24  # of a file that says what lies beside it: a page, with many labels more
+LARGE_JSON = 1 << 26  # characters beyond which it is reckoned first what the values take
+# Bytes at most of a place in a list and the number there, a list, an object, half of a string.
+JSON_BYTES = {",": 40, "[": 96, "{": 240, '"': 28}
 MAX_SENTENCE_CHARS = 100_000
 MAX_NAME_CHARS = 1_000
 DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
@@ -72,7 +76,19 @@ def read_lines(path: str | Path, what: str) -> list[str]:
 
 def read_json(path: str | Path, what: str) -> object:
     """Return the value in a JSON file; a key twice in one object is an error."""
-    return _parse(read_text(path, what), path)
+    text = read_text(path, what)
+    if len(text) > LARGE_JSON:
+        _require_room(text, path)
+    return _parse(text, path)
+
+
+def _require_room(text: str, path: str | Path) -> None:
+    """Refuse JSON whose values would not fit into memory: `[[],[],` takes thirty times its size."""
+    count = {sign: text.count(sign) for sign in ',[{"'}
+    need = len(text) + sum(count[sign] * each for sign, each in JSON_BYTES.items())
+    require_room(
+        str(path), len(text), -(-need // len(text)), "characters of JSON", "split the file"
+    )
 
 
 def parse_head(path: Path, what: str, most: int = MAX_HEAD_BYTES) -> Any:  # noqa: ANN401 (JSON is Any)

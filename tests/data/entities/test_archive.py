@@ -2,6 +2,7 @@
 
 import pickle
 import threading
+import zipfile
 
 import pytest
 
@@ -144,6 +145,39 @@ def test_a_bomb_is_refused_unread(tmp_path):
     with pytest.raises(FileFormatError, match=r"a.zip/Sentences/42.txt: has over 1,048,576 bytes"):
         entities["42"]
     assert "has over 1,048,576 bytes" in str(refusal(tmp_path / "f", sentences=huge))
+
+
+def test_a_bomb_that_python_would_inflate_whole_is_refused_when_opened(tmp_path):
+    """Packed by bzip2, a megabyte is unpacked from some fifty bytes, a gigabyte from a thousand."""
+    members = {"Annotations/42.xml": XML, "Sentences/42.txt": "x" * 10_000_000}
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_BZIP2) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    with pytest.raises(FileFormatError, match=r"a.zip: has 'Annotations/42.xml' packed by bzip2"):
+        Entities.open(tmp_path / "a.zip")
+
+
+def test_names_that_are_not_what_they_say_are_damage(tmp_path):
+    """A name that is UTF-8 by its flag, one bit of it flipped: in the list, or in the member."""
+    path = zipped(tmp_path / "a.zip", {"Annotations/é.xml": XML, "Sentences/é.txt": SENTENCES})
+    raw, name = path.read_bytes(), "Sentences/é".encode()
+    spoilt = name[:-1] + bytes([name[-1] ^ 0x80])
+    path.write_bytes(raw[: raw.rindex(name)] + spoilt + raw[raw.rindex(name) + len(name) :])
+    with pytest.raises(FileFormatError, match=r"a.zip: is not a readable zip file"):
+        Entities.open(path)
+    path.write_bytes(raw.replace(name, spoilt, 1))
+    with pytest.raises(FileFormatError, match=r"Sentences/é.txt: cannot be read"):
+        Entities.open(path)["é"]
+
+
+def test_members_that_lead_out_of_the_folder_are_none_of_ours(tmp_path):
+    members = {"Annotations/42.xml": XML, "Sentences/42.txt": SENTENCES}
+    evil = ["../Annotations/7.xml", "/tmp/Sentences/7.txt", "a/../../Annotations/7.xml", "..\\x"]
+    (tmp_path / "in").mkdir()
+    entities = Entities.open(zipped(tmp_path / "in" / "a.zip", members | dict.fromkeys(evil, XML)))
+    assert entities.ids == ("42",)
+    assert len(entities["42"].sentences) > 0
+    assert [path.name for path in tmp_path.rglob("*")] == ["in", "a.zip"]
 
 
 def test_a_damaged_or_vanished_member_is_named(tmp_path):

@@ -12,10 +12,14 @@ from pathlib import Path
 from crossgaze.data.entities.annotations import EntityImage, parse_image
 from crossgaze.data.left_out import LeftOut
 from crossgaze.errors import FileFormatError, InputError, require_file
+from crossgaze.zips import open_zip
 
 MAX_MEMBER_BYTES = 1 << 20  # the largest real file has 10,579 bytes: more is an accident or a bomb
 
-_MEMBER = re.compile(r"(?:[^/]+/)?(?:Annotations/([^/.][^/]*)\.xml|Sentences/([^/.][^/]*)\.txt)")
+_DAMAGE = (OSError, EOFError, KeyError, RuntimeError, ValueError)
+_MEMBER = re.compile(
+    r"(?:[^/.][^/]*/)?(?:Annotations/([^/.][^/]*)\.xml|Sentences/([^/.][^/]*)\.txt)"
+)
 
 
 class Entities(Mapping[str, EntityImage]):
@@ -91,8 +95,9 @@ class Entities(Mapping[str, EntityImage]):
                     self._archive = archive = (os.getpid(), _open_zip(self.path))
                 with archive[1].open(name) as member:
                     content = member.read(MAX_MEMBER_BYTES + 1)
-        # What zipfile raises on damage, on encryption (RuntimeError) and on unknown compression.
-        except (OSError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+        # What zipfile raises on damage, on encryption (RuntimeError), on unknown compression and on
+        # a name that cannot be (ValueError).
+        except (*_DAMAGE, zipfile.BadZipFile, zlib.error) as error:
             raise FileFormatError(self.path / name, f"cannot be read: {error}") from error
         if len(content) > MAX_MEMBER_BYTES:
             raise FileFormatError(self.path / name, f"has over {MAX_MEMBER_BYTES:,} bytes")
@@ -115,11 +120,11 @@ def _text(path: Path, content: bytes) -> str:
 
 
 def _open_zip(path: Path) -> zipfile.ZipFile:
-    """Open a zip for reading; its members are read in memory and never unpacked to disk."""
+    """Open the zip, or say that there is none that reads."""
     require_file(path, "annotations.zip of Flickr30k Entities, or the folder it unpacks to")
     try:
-        return zipfile.ZipFile(path)
-    except (OSError, zipfile.BadZipFile, NotImplementedError) as error:
+        return open_zip(path)
+    except OSError as error:
         raise FileFormatError(path, f"is not a readable zip file: {error}") from error
 
 

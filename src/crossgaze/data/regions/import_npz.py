@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import lzma
 import struct
 import warnings
 import zipfile
@@ -27,6 +26,7 @@ from crossgaze.data.regions.import_batches import (
 from crossgaze.data.regions.renaming import Rename
 from crossgaze.data.regions.store import FIELDS, RegionStore
 from crossgaze.errors import FileFormatError, InputError, require_folder
+from crossgaze.zips import open_zip
 
 NPZ_LIMIT = 1 << 30  # bytes one image's arrays may unpack to
 # What is read -> what files call it; the first that is there counts.
@@ -47,7 +47,7 @@ LABELS = {
 # packed in an unknown way, or have an absurd header.
 _NPZ_ERRORS = (
     *(ValueError, TypeError, KeyError, OSError, EOFError, RuntimeError, OverflowError, MemoryError),
-    *(SyntaxError, TokenError, struct.error, zipfile.BadZipFile, zlib.error, lzma.LZMAError),
+    *(SyntaxError, TokenError, struct.error, zipfile.BadZipFile, zlib.error),
 )
 
 
@@ -138,7 +138,7 @@ def _image(path: Path) -> ImageRegions:
 def _read(path: Path) -> tuple[dict[str, npt.NDArray[Any]], frozenset[str]]:
     """Return the arrays that a store can keep, by our names, and the names of the others."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_zip(path) as archive:
             unpacked = sum(member.file_size for member in archive.infolist())
         if unpacked > NPZ_LIMIT:
             raise FileFormatError(
