@@ -75,7 +75,7 @@ def test_a_part_comes_to_its_end(tmp_path, part):
     if part == "growth":  # where a search looks into every partition, it finds nearly all
         rows = found["parts"][part]
         assert rows[-1]["recall"][f"LanceDB, {CANDIDATES}"] > 0.9
-        assert [row["partitions"] for row in rows] == [1, 1, 1, 2, 5, 10]
+        assert [row["partitions"] for row in rows] == [1, 1, 1, 1, 2, 5]
         looked = [row["a search looks at"] for row in rows]
         assert looked == ["every vector"] * 3 + ["the index"] * 3
         assert found["threshold"]["all are looked at up to"] == 2492

@@ -1,5 +1,9 @@
 """LanceDB's approximate index, over enough vectors for it to be made, against the definition."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -141,53 +145,134 @@ def test_a_search_does_not_count_the_rows_again(tmp_path, monkeypatch):
 
 def test_few_partitions_are_looked_into_the_harder(tmp_path, monkeypatch):
     """As deep into one graph of all as into all of several together."""
+    import lancedb
+
     from crossgaze.search import lance
 
-    monkeypatch.setattr(lance, "PARTITION", 100)
-    engine, _ = many(tmp_path)  # 600: six parts
-    asked = []
-    make = lance.effort_of
-    monkeypatch.setattr(lance, "effort_of", lambda *how: asked.append(how) or make(*how))
-    engine.search(vectors(1)[0], 10, None)
-    assert asked == [(6, 40)]
     assert [lance.effort_of(parts, 400) for parts in (1, 2, 5, 24)] == [2000, 1000, 800, 800]
+    monkeypatch.setattr(lance, "LEAST", 1)
+    engine, _ = many(tmp_path)
+    query = lancedb.query.LanceVectorQueryBuilder
+    asked, ask = [], query.ef
+    monkeypatch.setattr(query, "ef", lambda self, effort: asked.append(effort) or ask(self, effort))
+    for partition in (1000, 200, 100):  # 600: one part, three, six
+        monkeypatch.setattr(lance, "PARTITION", partition)
+        engine.search(vectors(1)[0], 10, None)
+    assert asked == [2000, 666, 333]
 
 
-def test_an_index_that_has_doubled_is_divided_anew(tmp_path, monkeypatch):
+def add_more(engine, there, count):
+    first = max(there) + 1
+    more, rows = [entry(first + n) for n in range(count)], vectors(count, seed=first)
+    engine.add(more, rows)
+    there |= {one.uid: (one, row) for one, row in zip(more, rows, strict=True)}
+
+
+def finds_nearly_all(engine, there):
+    query = vectors(1, seed=9)[0]
+    uids, _ = engine.search(query, 100, None)
+    return len(set(uids.tolist()) & set(ranked(there, query, 100)[0])) >= 95
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """An engine that tidies after 50 rows, and makes its index anew beyond three segments."""
     from crossgaze.search import lance
 
-    monkeypatch.setattr(lance, "PARTITION", 200)
+    for name, value in {"PARTITION": 200, "UNINDEXED": 50, "FILES": 7, "SEGMENTS": 3}.items():
+        monkeypatch.setattr(lance, name, value)
+
+
+def test_what_was_added_is_taken_into_segments_and_of_many_one_is_made(tmp_path, small):
+    """LanceDB makes a segment each time; a search goes through all of them."""
     engine, there = many(tmp_path)
-    reader = lance.LanceEngine(tmp_path / "db", "photos", WIDTH, exact=500)
-    assert (engine._partitions(), reader._partitions()) == (3, 3)
-    for count, parts in ((100, 3), (600, 6)):  # 700: three and a half; 1300: twice as many
-        first = max(there) + 1
-        more, rows = [entry(first + n) for n in range(count)], vectors(count, seed=first)
-        engine.add(more, rows)
-        there |= {one.uid: (one, row) for one, row in zip(more, rows, strict=True)}
+    segments = []
+    for _ in range(7):
+        add_more(engine, there, 60)
         engine.tidy()
-        assert engine._partitions() == parts
-        assert engine._vector_indices() == [f"vector_in_{parts}"]
-    reader.refresh()
-    assert reader._partitions() == 6
-    query = vectors(1, seed=9)[0]
-    for one in (engine, reader):
-        uids, _ = one.search(query, 100, None)
-        assert len(set(uids.tolist()) & set(ranked(there, query, 100)[0])) >= 95
+        segments.append(engine._vector_index().num_segments)
+        assert engine._vector_index().num_unindexed_rows == 0
+        assert finds_nearly_all(engine, there)
+    assert max(segments) == 3
+    assert segments.count(1) >= 1
 
 
-def test_an_index_that_a_stopped_division_left_goes_with_the_next_tidy(tmp_path, monkeypatch):
+def test_a_little_that_was_added_is_left_beside_the_index(tmp_path, small):
+    """Else an index that is watched, a photograph at a time, would be nothing but segments."""
+    engine, there = many(tmp_path)
+    before = engine._vector_index()
+    for _ in range(5):
+        add_more(engine, there, 1)
+        engine.tidy()
+        assert engine._vector_index().num_segments == before.num_segments
+    assert engine._vector_index().num_unindexed_rows == 5
+    assert finds_nearly_all(engine, there)
+    for _ in range(4):  # too many files now
+        add_more(engine, there, 1)
+        engine.tidy()
+    assert engine._vector_index().num_unindexed_rows < 5
+    assert finds_nearly_all(engine, there)
+    engine.tidy("compact")
+    assert engine._vector_index().num_segments == 1
+    assert engine._vector_index().num_unindexed_rows == 0
+
+
+def test_nothing_slow_is_done_in_mid_run_and_what_was_stopped_is_made_up_for(tmp_path, small):
+    from crossgaze.search.lance import LanceEngine
+
+    engine = LanceEngine(tmp_path / "db", "photos", WIDTH, create=True, exact=500)
+    there = {0: None}
+    add_more(engine, there, 600)
+    del there[0]
+    engine.tidy("during")
+    assert engine._vector_index() is None
+    engine.tidy("unchanged")  # by the next run, after one that was killed before it tidied
+    assert engine._vector_index().num_segments == 1
+    for _ in range(5):
+        add_more(engine, there, 60)
+        engine.tidy("during")
+    assert engine._vector_index().num_segments > 3
+    assert finds_nearly_all(engine, there)
+    engine.tidy()
+    assert engine._vector_index().num_segments <= 3
+    assert finds_nearly_all(engine, there)
+
+
+def test_the_parts_stay_when_a_little_is_added(tmp_path, monkeypatch):
+    """LanceDB joins parts that are small for the size it was told, and told a number it takes its
+    own, which is a million: then one photograph more had it join them for minutes.
+    """
     from crossgaze.search import lance
 
     monkeypatch.setattr(lance, "PARTITION", 200)
-    engine, there = many(tmp_path)
-    with monkeypatch.context() as patched:
-        patched.setattr(lance, "PARTITION", 100)  # the next is made of six, the old one stays
-        engine.make_index()
-    assert sorted(engine._vector_indices()) == ["vector_in_3", "vector_in_6"]
-    query = vectors(1, seed=9)[0]
-    wanted = set(ranked(there, query, 100)[0])
-    assert len(set(engine.search(query, 100, None)[0].tolist()) & wanted) >= 95
+    monkeypatch.setattr(lance, "UNINDEXED", 1)
+    engine, there = many(tmp_path, 1000)
+    assert lance.partitions_of(1000) == 5
+    before = {path: path.read_bytes() for path in tmp_path.rglob("_indices/*/*.idx")}
+    add_more(engine, there, 1)
     engine.tidy()
-    assert engine._vector_indices() == ["vector_in_6"]
-    assert len(set(engine.search(query, 100, None)[0].tolist()) & wanted) >= 95
+    assert engine._vector_index().num_segments == 2
+    assert len(before) == 2
+    assert {path: path.read_bytes() for path in before} == before  # it was added to, not made anew
+
+
+QUIET = """
+import sys
+from pathlib import Path
+from crossgaze.search import lance
+sys.path.insert(0, sys.argv[2])
+from engine_parts import WIDTH, entry, vectors
+lance.PARTITION, lance.UNINDEXED = 200, 1
+engine = lance.LanceEngine(Path(sys.argv[1]), "photos", WIDTH, create=True, exact=500)
+for first, count in ((1, 600), (601, 1)):
+    engine.add([entry(first + n) for n in range(count)], vectors(count))
+    engine.tidy()
+print(engine._vector_index().num_segments)
+"""
+
+
+def test_nobody_is_told_of_the_empty_parts_of_a_segment(tmp_path):
+    """LanceDB warns of them on stderr, where a user looks for what went wrong."""
+    words = [sys.executable, "-c", QUIET, tmp_path / "db", Path(__file__).parents[1]]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("2\n", "")

@@ -209,9 +209,11 @@ class BertText(TextEncoder):
         """
         if other is self or not isinstance(other, BertText) or not (self.frozen and other.frozen):
             return False
-        if self.cache_dtype != other.cache_dtype or not _equal(
-            self.frozen_state(), other.frozen_state()
-        ):
+        # Heads, activations and epsilons are no weights.
+        settings = [one.bert.config.to_dict() | {"_name_or_path": ""} for one in (self, other)]
+        if self.cache_dtype != other.cache_dtype or settings[0] != settings[1]:
+            return False
+        if not _equal(self.frozen_state(), other.frozen_state()):
             return False
         self.__dict__["bert"], self.cache = other.bert, other.cache
         return True

@@ -68,8 +68,8 @@ def bring_up_to_date(
     table.delete(plan.gone)
     done = _Adding(index, Path(root), plan, wanted, config, store)
     done.run(on_progress)
-    if done.batches or plan.gone:
-        table.tidy()  # not after Ctrl-C: it may take minutes, and the next run does it
+    # Not after Ctrl-C: it may take minutes, and the next run does it.
+    table.tidy("after" if done.batches or plan.gone else "unchanged")
     # A photograph that was indexed and cannot be read now stays as it was, tags and all: it may be
     # half written, or its disk away for a moment. It is looked at again by every run.
     if done.unreadable and not len(table):
@@ -199,7 +199,7 @@ class _Adding:
         self.changed += len(old)
         self.batches += 1
         if self.batches % TIDY == 0:
-            index.tables.photos.tidy()
+            index.tables.photos.tidy("during")
         self.busy += time.perf_counter() - started
 
     def _next_uid(self, writer: RegionWriter) -> int:

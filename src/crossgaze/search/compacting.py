@@ -34,6 +34,6 @@ def compact(index: Index) -> int:
         old, index.head = index.head.store, index.head.with_store(store, last)
         write_head(index.folder, index.head)
         shutil.rmtree(index.folder / old, ignore_errors=True)
-    photos.tidy()
-    index.tables.sentences.tidy()
+    photos.tidy("compact")
+    index.tables.sentences.tidy("compact")
     return unused

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from crossgaze.search.filters import Where
 
 Vectors = npt.NDArray[np.float32]
 Uids = npt.NDArray[np.int64]
+Tidying = Literal["during", "after", "unchanged", "compact"]
 T = TypeVar("T")
 
 
@@ -65,8 +66,13 @@ class Engine(Protocol):
     def every(self, where: Where | None = None) -> Iterator[list[Entry]]:
         """Give all entries that a filter admits, some at a time."""
 
-    def tidy(self) -> None:
-        """Do what makes later searches fast (compaction, an approximate index), if anything."""
+    def tidy(self, when: Tidying = "after") -> None:
+        """Do what makes later searches fast (compaction, an approximate index), if anything.
+
+        Args:
+            when: "during" many additions, where nothing may take minutes; "after" them; after all
+                was found "unchanged", to make up for a process that was stopped; or to "compact".
+        """
 
     def refresh(self) -> None:
         """See what other processes have written meanwhile."""

@@ -4,12 +4,14 @@ Every call is one commit of Lance's: after SIGKILL a batch is there whole or not
 wrote is flushed here, which Lance does not do, so that the same holds when the power goes. As long
 as there are few entries they are also held in memory and searched there, exactly; beyond that,
 `tidy` makes an approximate index and LanceDB searches, with what was added since looked at exactly.
+Once that is much it goes into a segment of the index, an index of its own that a search goes
+through, too; once there are many of these, the index is made anew.
 """
 
 from __future__ import annotations
 
 import errno
-import re
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,7 +23,7 @@ import numpy as np
 
 from crossgaze.errors import FileFormatError, InputError, MissingExtraError
 from crossgaze.files import sync_folder, sync_tree
-from crossgaze.search.engine import Uids, Vectors, all_of, best, check_vectors
+from crossgaze.search.engine import Tidying, Uids, Vectors, all_of, best, check_vectors
 from crossgaze.search.entries import COLUMNS, Entry, from_row
 from crossgaze.search.filters import Where
 from crossgaze.search.lance_rows import among, batch_of, schema_of, sql
@@ -33,10 +35,14 @@ HELD = 660_000_000
 ENTRY = 600  # bytes that an entry takes there, beside its vector
 PART = 8192  # entries read at a time
 PARTITION = 200_000  # vectors in each part of the approximate index, a graph of its own
+UNINDEXED, FILES = (
+    10_000,
+    256,
+)  # rows beside the index, files of few rows: with so many it is tidied
+SEGMENTS = 8  # of the index, beyond which it is made anew
 PROBES = 24  # partitions looked into
 REFINE, REFINED = 4, 400  # candidates a result; so many in all are enough, at two a result or more
 EFFORT, LEAST = 2000, 800  # HNSW's ef, of all partitions together and of each at least
-NAME = re.compile(r"vector_in_([0-9]+)")  # of the approximate index: in how many parts it is
 MOST = 5000  # results up to which the approximate index is asked; it is none for more
 KEPT = timedelta(hours=1)  # how long a reader may go on with what it opened
 
@@ -52,16 +58,16 @@ def entries_held(width: int) -> int:
 
 
 def partitions_of(count: int) -> int:
-    """Return in how many parts the approximate index of so many vectors is made.
+    """Return in how many parts the approximate index of so many vectors is.
 
-    Few and large ones, all of which a search looks into while there are no more than `PROBES`: of
-    vectors without clear clusters the nearest lie in any.
+    LanceDB divides it so, told `PARTITION`. Few and large parts, all of which a search looks into
+    while there are no more than `PROBES`: of vectors without clear clusters the nearest lie in any.
 
     Example:
         >>> partitions_of(20_000), partitions_of(250_000), partitions_of(1_000_000)
         (1, 1, 5)
     """
-    return max(round(count / PARTITION), 1)
+    return max(count // PARTITION, 1)
 
 
 def effort_of(partitions: int, wanted: int) -> int:
@@ -104,10 +110,11 @@ class LanceEngine:
         self.exact = entries_held(width) if exact is None else exact
         self._mirror: MemoryEngine | None = None
         self._count: int | None = None  # of the entries, as long as nothing has changed
-        self._parts: int | None = None  # of the approximate index, likewise
         self._reading = threading.Lock()
         self._flushed: set[tuple[str, int]] = set()
         self._table: Any
+        # It would tell whoever indexes which parts of a segment are empty.
+        os.environ.setdefault("LANCEDB_LOG", "error")
         try:
             import lancedb
         except ImportError:
@@ -190,7 +197,7 @@ class LanceEngine:
                 query = query.bypass_vector_index()
             else:
                 refine = min(REFINE, max(REFINED // count, 2))
-                effort = effort_of(self._partitions() or 1, refine * count)
+                effort = effort_of(partitions_of(len(self)), refine * count)
                 query = query.nprobes(PROBES).refine_factor(refine).ef(effort)
             if where:
                 query = query.where(sql(where), prefilter=True)
@@ -230,17 +237,28 @@ class LanceEngine:
         if part:
             yield part
 
-    def tidy(self) -> None:
-        """Join small files, and index the vectors where they are too many to look at all."""
+    def tidy(self, when: Tidying = "after") -> None:
+        """Join small files, and index the vectors where they are too many to look at all.
+
+        Each time that LanceDB takes new rows into an index it adds a segment, however few they are.
+        """
+        large = len(self) > self.exact
+        if when == "unchanged" and not large:
+            return
         with self._explained():
-            self._table.optimize(cleanup_older_than=KEPT)
-            # Once there are twice as many as it was divided for, it is divided anew.
-            if len(self) > self.exact and 2 * self._partitions() <= partitions_of(len(self)):
+            index = self._vector_index()
+            if when != "unchanged" and (when == "compact" or self._untidy(index)):
+                self._table.optimize(cleanup_older_than=KEPT)
+                index = self._vector_index()
+            most = 1 if when == "compact" else SEGMENTS
+            if large and when != "during" and (index is None or index.num_segments > most):
                 self.make_index()
-            for name in self._vector_indices():
-                if name != f"vector_in_{self._partitions()}":
-                    self._table.drop_index(name)  # of before it was divided anew
             self._flush()
+
+    def _untidy(self, index: Any) -> bool:  # noqa: ANN401 (LanceDB's, None without one)
+        if index is None or index.num_unindexed_rows >= UNINDEXED:
+            return True
+        return bool(self._table.stats()["fragment_stats"]["num_small_fragments"] >= FILES)
 
     def make_index(self) -> None:
         """Make the approximate index of all vectors there are, and one of their uids."""
@@ -248,20 +266,14 @@ class LanceEngine:
 
         # What was found is then read by uid; without an index that would look at every row.
         self._table.create_index("uid", config=BTree(), replace=True)
-        parts = partitions_of(len(self))
-        how = HnswSq(distance_type="dot", num_partitions=parts)
-        self._table.create_index("vector", config=how, replace=True, name=f"vector_in_{parts}")
-        self._parts = None
+        # By size, not number: of parts that are small for the size it was told LanceDB makes one.
+        how = HnswSq(distance_type="dot", target_partition_size=PARTITION)
+        self._table.create_index("vector", config=how, replace=True)
 
-    def _vector_indices(self) -> list[str]:
-        return [one.name for one in self._table.list_indices() if "vector" in one.columns]
-
-    def _partitions(self) -> int:
-        """Return in how many parts the approximate index is; 0 without one."""
-        if self._parts is None:
-            found = [NAME.fullmatch(name) for name in self._vector_indices()]
-            self._parts = max((int(one[1]) for one in found if one), default=0)
-        return self._parts
+    def _vector_index(self) -> Any:  # noqa: ANN401 (LanceDB's)
+        """Return what LanceDB says of the approximate index, None without one."""
+        found = [one for one in self._table.list_indices() if "vector" in one.columns]
+        return found[0] if found else None
 
     def refresh(self) -> None:
         """See the latest commit."""
@@ -269,7 +281,7 @@ class LanceEngine:
             before = self._table.version
             self._table.checkout_latest()
             if self._table.version != before:
-                self._mirror = self._count = self._parts = None
+                self._mirror = self._count = None
 
     def close(self) -> None:
         """Let go of what is held in memory."""

@@ -44,11 +44,12 @@ def make_index(
         embedder, reranker = default_model("embedder"), reranker or default_model("reranker")
     model, stamp = load_model(embedder)
     first = Embedder(model)
-    second, second_stamp = None, None
+    second, second_stamp, models = None, None, [model]
     if reranker is not None:
         other, second_stamp = load_model(reranker)
-        share_loaded((embedder, reranker), model, other)
         second = Reranker(other)
+        models.append(other)
+    share_loaded((embedder, reranker), *models)
     extract = detector if isinstance(detector, ExtractConfig) else ExtractConfig(detector=detector)
     if extract.boxes is not None:
         raise InputError("boxes: a file of boxes knows no new photograph, wanted a region model")

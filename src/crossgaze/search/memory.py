@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 
 from crossgaze.errors import InputError
-from crossgaze.search.engine import Uids, Vectors, all_of, best, check_vectors
+from crossgaze.search.engine import Tidying, Uids, Vectors, all_of, best, check_vectors
 from crossgaze.search.entries import Entry
 from crossgaze.search.filters import Where
 
@@ -111,7 +111,7 @@ class MemoryEngine:
         for start in range(0, len(entries), PART):
             yield entries[start : start + PART]
 
-    def tidy(self) -> None:
+    def tidy(self, when: Tidying = "after") -> None:
         """Nothing is untidy here."""
 
     def refresh(self) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from crossgaze.errors import InputError
-from crossgaze.search.engine import Uids, Vectors, all_of, best, check_vectors
+from crossgaze.search.engine import Tidying, Uids, Vectors, all_of, best, check_vectors
 from crossgaze.search.entries import (
     COLUMNS,
     LONGEST_KEY,
@@ -254,8 +254,10 @@ class MilvusEngine:
             finally:
                 pages.close()
 
-    def tidy(self) -> None:
+    def tidy(self, when: Tidying = "after") -> None:
         """Have Milvus write out what it holds."""
+        if when == "unchanged":
+            return
         with self._explained():
             self._client.flush(self.name)
 

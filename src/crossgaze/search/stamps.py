@@ -55,6 +55,7 @@ def load_pair(
     if head.reranker is None:
         if reranker is not None:
             raise InputError(f"{folder}: was made without a reranker; index again to have one")
+        share_loaded([embedder], first)
         return first, None
     second = load_stamped(folder, "reranker", head.reranker, reranker)
     share_loaded((embedder, reranker), first, second)
