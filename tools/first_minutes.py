@@ -31,7 +31,8 @@ HEAD = """# The first ten minutes
 What a stranger sees who clones the repository and runs the README's two commands, as it was
 printed by `python tools/first_minutes.py`: {machine}, Python {python}, {commit}.
 Packages came from a mirror of PyPI nearby (pip's notes on it are left out); over a home's
-connection the installation takes as long as its downloads, about a gigabyte for everything.
+connection the installation takes as long as its downloads: about a gigabyte for everything with
+PyTorch's CPU build, which that mirror has, and several more with PyPI's own.
 """
 
 TAIL = """
@@ -48,8 +49,8 @@ TAIL = """
   others wants a token of your own (`CROSSGAZE_TOKEN`), which the page then asks for.
 - **There is always a best photograph.** A search for what is on none of them shows the least bad
   ones; scores only compare photographs of one search.
-- **Indexing takes its time.** A photograph takes about a seventh of a second on two cores, so
-  10,000 take more than twenty minutes, once. It may be stopped and goes on.
+- **Indexing takes its time.** A photograph takes a sixteenth to a seventh of a second on two cores,
+  so 10,000 take ten to twenty-five minutes, once. It may be stopped and goes on.
 - **The models are small and learned from 8,616 photographs.** People, dogs, sport
   and streets they know, food, rooms and wild animals less; names, places, counting and writing they
   do not.

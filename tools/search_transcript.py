@@ -95,9 +95,9 @@ def steps(picture, *, stored=""):
         ),
         Step(
             "Filters",
-            "The first sentence once more, among files of at least 100 kB whose names begin with 3."
+            "The first sentence once more, among files of at least 15 kB whose names begin with 3."
             "\n",
-            ([*search, first, "-k", "5", "--path", "3*.jpg", "--larger", "100KB"],),
+            ([*search, first, "-k", "5", "--path", "3*.jpg", "--larger", "15KB"],),
         ),
         Step(
             "For a program",

@@ -31,5 +31,6 @@ def test_the_demonstration_runs_and_runs_again(tmp_path, capsys, monkeypatch):
     assert found["indexed"]["added"] == 0
     ranks = {one["sentence"]: one["rank"] for one in found["searches"]}
     assert list(ranks) == [sentence for sentence, _ in SENTENCES]
-    assert sum(rank == 1 for rank in ranks.values()) >= 4, ranks
-    assert max(ranks.values()) <= 2, ranks
+    # The one that fails is shown failing. Whatever finds it first is welcome; no other may fail.
+    assert ranks.pop("buildings by the water") <= 2
+    assert set(ranks.values()) == {1}, ranks
