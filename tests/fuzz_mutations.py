@@ -11,6 +11,7 @@ import re
 import struct
 import zipfile
 import zlib
+from copy import deepcopy
 
 import yaml
 from hypothesis import strategies as st
@@ -96,11 +97,11 @@ def bad_tree(draw, tree):
     for _ in range(draw(st.integers(1, 2))):
         places = list(_places(tree))
         if not places:
-            return draw(st.sampled_from(VALUES))
+            return deepcopy(draw(st.sampled_from(VALUES)))
         parent, key = places[_at(draw(_ROOM), len(places))]
         how = draw(st.integers(0, 4))
         if how <= 1:
-            parent[key] = draw(st.sampled_from(VALUES))
+            parent[key] = deepcopy(draw(st.sampled_from(VALUES)))  # it may be changed in turn
         elif how == 2:
             del parent[key]
         elif how == 3:

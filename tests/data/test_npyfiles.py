@@ -36,6 +36,7 @@ def test_a_python_2_header_is_read_quietly(tmp_path):
         npy(b"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3, True)}\n"),
         npy(b"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3, 999)}\n"),
         npy(b"{'descr': '<f4', 'fortran_order': False, 'shape': (%d, 3)}\n" % 10**30),
+        npy(b"{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d)}\n" % (1 << 62, 1 << 62)),
     ],
 )
 def test_files_that_are_no_npy(tmp_path, content):

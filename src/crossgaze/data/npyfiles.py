@@ -21,6 +21,8 @@ def map_npy(path: Path) -> np.memmap[Any, np.dtype[Any]]:
         with warnings.catch_warnings():
             # NumPy warns of headers that Python 2 wrote, as those of the public data may be.
             warnings.simplefilter("ignore", UserWarning)
+            # And of a shape whose product is beyond its numbers, before it refuses it.
+            warnings.simplefilter("ignore", RuntimeWarning)
             return np.lib.format.open_memmap(path, mode="r")
     except _NPY_ERRORS as error:
         reason = " ".join(str(error).split())[:100]
