@@ -44,7 +44,7 @@ test-slow: $(VENV)/.dev ## run the slow tests as well
 
 # About an hour on an idle machine. RUNS may name some of the tests, whose counts take the place of
 # their old ones; without it everything is counted anew.
-RUNS ?= tests/fuzz tests/reliability tests/search/test_durability.py tests/search/test_killed_tending.py tests/data/regions/test_store.py
+RUNS ?= tests/fuzz tests/reliability tests/search/test_durability.py tests/search/test_killed_tending.py tests/search/test_killed_approximate.py tests/data/regions/test_store.py
 reliability: $(VENV)/.dev ## repeat the bad days often, count, and write docs/reliability.md
 ifeq ($(origin RUNS),file)
 	@rm -f results/reliability.json

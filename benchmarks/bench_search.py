@@ -79,6 +79,7 @@ WIDTH, TOP = 512, 10
 SIZES = (10_000, 30_000, 100_000, 250_000, 500_000, 1_000_000)
 COUNTS = sorted({50, 100, 200, 500, 1000, 2000, CANDIDATES})
 MORE = 500
+SETTINGS = ("PARTITION", "EFFORT", "LEAST", "PROBES", "REFINE", "REFINED")  # of search/lance.py
 LATER = 3  # segments that come to an index
 ASKED = {"LanceDB, 100": 100, f"LanceDB, {CANDIDATES}": CANDIDATES}
 
@@ -223,9 +224,17 @@ def growth(folder, sizes, rounds):
 
 
 def grown_before(found, runs, ran_on):
-    """Return the rows that were measured before, on a machine such as this one."""
+    """Return the rows that were measured before, on such a machine, of an index made like now's."""
     last = runs.get("growth", {}).get("ran_on", {})
-    return found.get("growth", []) if last.get("processor") == ran_on["processor"] else []
+    if last.get("processor") != ran_on["processor"]:
+        return []
+    now = made_with()
+    return [row for row in found.get("growth", []) if row.get("made with", now) == now]
+
+
+def made_with():
+    """Return what decides how LanceDB's index is made and looked into."""
+    return {name: getattr(lance, name) for name in SETTINGS}
 
 
 def beside(before, rows):
@@ -248,6 +257,7 @@ def grown(folder, size, asked):
         **looked_for(engine, exact, asked),
         "seconds to add": round(added, 1),
         "seconds to build its index": round(built, 1),
+        "made with": made_with(),
         "bytes on disk": bytes_in(folder),
     }
     if size > entries_held(WIDTH):

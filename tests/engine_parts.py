@@ -8,6 +8,8 @@ from crossgaze.search.filters import Where
 from crossgaze.search.memory import MemoryEngine
 
 WIDTH = 4
+MORE = 60  # entries that come at a time to an approximate index such as this:
+SMALL = {"PARTITION": 200, "UNINDEXED": 50, "FILES": 7, "SEGMENTS": 2}  # of search/lance.py
 
 
 def make(kind, folder):

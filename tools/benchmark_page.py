@@ -240,8 +240,22 @@ def growing():
         "Stage one alone, by the number of vectors: every one looked at in memory, and LanceDB's "
         "index, with what of the nearest it finds.",
         table(rows, head),
+        *(_grown_since(row) for row in measured if "grown since" in row),
         "![Latency against the number of photographs](pictures/bench-search.svg)",
     ]
+
+
+def _grown_since(row):
+    """Say what a query takes and finds once segments have come to an index."""
+    later = row["grown since"]
+    name = list(row["milliseconds"])[-1]
+    before, after = (one["milliseconds"][name]["p50"] for one in (row, later))
+    return (
+        f"After {later['vectors']:,} vectors more, in {later['segments'] - 1} segments beside the "
+        f"index of {row['vectors']:,}: {after:.1f} ms instead of {before:.1f} for {name} best, "
+        f"recall {later['recall'][name]:.3f} instead of {row['recall'][name]:.3f}; to take in a "
+        f"segment took {later['seconds to take in, each time']:.0f} s."
+    )
 
 
 def serving():

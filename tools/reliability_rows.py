@@ -37,6 +37,7 @@ ROOM = "tests/reliability/test_no_room.py::"
 DURABLE = "tests/search/test_durability.py::"
 READERS = "tests/search/test_readers_and_writers.py::"
 TENDING = "tests/search/test_killed_tending.py::"
+GROWING = "tests/search/test_killed_approximate.py::"
 NO_ROOM = "tests/search/test_no_room.py::"
 STORE = "tests/data/regions/test_store.py::"
 TWICE = "tests/reliability/test_two_at_once.py::"
@@ -97,6 +98,14 @@ DAYS = (
             f"{TENDING}test_killed_while_room_is_given_back",
             f"{TENDING}test_killed_while_an_index_moves",
         ),
+        "kills",
+    ),
+    Row(
+        "SIGKILL while the approximate index of many photographs grows, or is made anew",
+        "every batch is there whole or not at all, all that were acknowledged, and searches find "
+        "what is near; the next run takes in what was left beside the index",
+        GOES_ON,
+        (f"{GROWING}test_killed_while_its_index_grows_and_is_made_anew",),
         "kills",
     ),
     Row(

@@ -79,6 +79,11 @@ def test_a_part_comes_to_its_end(tmp_path, part):
         looked = [row["a search looks at"] for row in rows]
         assert looked == ["every vector"] * 3 + ["the index"] * 3
         assert found["threshold"]["all are looked at up to"] == 2492
+        assert all(row["made with"]["PARTITION"] == 2000 for row in rows)
+        assert [("grown since" in row) for row in rows] == [False] * 3 + [True] * 3
+        later = rows[-1]["grown since"]  # the index, and a segment each time
+        assert (later["vectors"], later["segments"]) == (300, 4)
+        assert later["recall"][f"LanceDB, {CANDIDATES}"] > 0.9
 
 
 @pytest.fixture
@@ -139,6 +144,8 @@ def test_sizes_that_this_machine_measured_before_stay(bench):
     ]
     assert bench.grown_before({"growth": old}, runs, {"processor": "another"}) == []
     assert bench.grown_before({}, {}, {"processor": "one"}) == []
+    found = {"growth": [old[0] | {"made with": bench.made_with() | {"EFFORT": 1}}, old[1]]}
+    assert bench.grown_before(found, runs, {"processor": "one"}) == old[1:]
 
 
 def test_made_up_vectors_lie_in_few_dimensions_and_so_do_queries():

@@ -253,7 +253,39 @@ def test_the_parts_stay_when_a_little_is_added(tmp_path, monkeypatch):
     engine.tidy()
     assert engine._vector_index().num_segments == 2
     assert len(before) == 2
+    # As many graphs as it was reckoned with: each says where a search enters it.
+    graphs = [content.count(b"entry_point") for content in before.values()]
+    assert sorted(graphs) == [0, lance.partitions_of(1000)]
     assert {path: path.read_bytes() for path in before} == before  # it was added to, not made anew
+
+
+def test_rows_written_anew_are_taken_into_the_index_by_whatever_run_comes_next(tmp_path, small):
+    """A tag for all photographs takes all of them out of the index; so does a stopped run's end."""
+    engine, there = many(tmp_path)
+    engine.update([one for one, _ in there.values()])
+    assert engine._vector_index().num_unindexed_rows == 600
+    engine.tidy("unchanged")
+    assert engine._vector_index().num_unindexed_rows == 0
+    add_more(engine, there, 300)  # and was killed before it tidied
+    assert engine._vector_index().num_unindexed_rows == 300
+    engine.tidy("unchanged")
+    assert engine._vector_index().num_unindexed_rows == 0
+    assert finds_nearly_all(engine, there)
+    before = engine._table.version
+    engine.tidy("unchanged")
+    assert engine._table.version == before  # nothing to do is nothing done
+
+
+def test_an_index_of_another_name_goes_when_it_is_made_anew(tmp_path, small):
+    from lancedb.index import HnswSq
+
+    engine, there = many(tmp_path)
+    engine._table.create_index("vector", config=HnswSq(distance_type="dot"), name="vector_in_3")
+    assert len(engine._table.list_indices()) == 3
+    engine.make_index()
+    names = sorted(one.name for one in engine._table.list_indices())
+    assert names == ["uid_idx", "vector_idx"]
+    assert finds_nearly_all(engine, there)
 
 
 QUIET = """
@@ -276,3 +308,29 @@ def test_nobody_is_told_of_the_empty_parts_of_a_segment(tmp_path):
     words = [sys.executable, "-c", QUIET, tmp_path / "db", Path(__file__).parents[1]]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("2\n", "")
+
+
+def test_tags_and_removals_leave_the_index_in_use(tmp_path, monkeypatch):
+    """Whatever a run changes, the approximate index holds the photographs when it has ended."""
+    import search_parts
+    from crossgaze.search import adding, lance
+
+    for name, value in {"HELD": 0, "UNINDEXED": 5, "FILES": 3}.items():
+        monkeypatch.setattr(lance, name, value)
+    monkeypatch.setattr(adding, "UPDATED", 7)
+    search_parts.save_models(tmp_path)
+    for number in range(30):
+        search_parts.make_photo(tmp_path / "photos" / f"{number:02}.png", number)
+    with search_parts.create(tmp_path) as index:
+        engine = index.tables.photos
+        index.add(tmp_path / "photos")
+        assert engine._vector_index().num_indexed_rows == 30
+        report = index.add(tmp_path / "photos", tags=["mine"])
+        assert report.touched == 30
+        assert engine._vector_index().num_unindexed_rows < 5
+        found = index.search("a red dog", k=30, where=Where(tags=("mine",)))
+        assert len(found.hits) == 30
+        engine.update([entry for part in engine.every() for entry in part])
+        assert index.remove(Where(path="*1.png")) == 3
+        assert engine._vector_index().num_unindexed_rows < 5
+        assert len(index.search("a red dog", k=30).hits) == 27

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 COMMIT, SECONDS = 128, 5.0  # a batch is acknowledged with so many photographs, or after so long
 GROUP = 8  # photographs that a thread takes at a time; as often one hears how far it is
+UPDATED = 50_000  # entries that are written anew in one commit, with their vectors in memory
 TIDY = 64  # batches after which the database is tidied
 
 
@@ -64,12 +65,14 @@ def bring_up_to_date(
     wanted = clean_tags(tags)
     plan = make_plan(index, listing, root, wanted, whole=whole)
     table = index.tables.photos
-    table.update(plan.touched)
+    for first in range(0, len(plan.touched), UPDATED):
+        table.update(plan.touched[first : first + UPDATED])
     table.delete(plan.gone)
     done = _Adding(index, Path(root), plan, wanted, config, store)
     done.run(on_progress)
     # Not after Ctrl-C: it may take minutes, and the next run does it.
-    table.tidy("after" if done.batches or plan.gone else "unchanged")
+    changed = done.batches or plan.touched or plan.gone
+    table.tidy("after" if changed else "unchanged")
     # A photograph that was indexed and cannot be read now stays as it was, tags and all: it may be
     # half written, or its disk away for a moment. It is looked at again by every run.
     if done.unreadable and not len(table):

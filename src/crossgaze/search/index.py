@@ -293,6 +293,7 @@ class Index:
                     require_where(where)
                 uids = [entry.uid for entry in photos.get([int(uid) for uid in where])]
             photos.delete(uids)
+            photos.tidy("after" if uids else "unchanged")
             return len(uids)
 
     def compact(self) -> int:

@@ -44,6 +44,7 @@ PROBES = 24  # partitions looked into
 REFINE, REFINED = 4, 400  # candidates a result; so many in all are enough, at two a result or more
 EFFORT, LEAST = 2000, 800  # HNSW's ef, of all partitions together and of each at least
 MOST = 5000  # results up to which the approximate index is asked; it is none for more
+VECTORS = "vector_idx"  # the approximate index's name, LanceDB's own for a column of that name
 KEPT = timedelta(hours=1)  # how long a reader may go on with what it opened
 
 
@@ -247,7 +248,7 @@ class LanceEngine:
             return
         with self._explained():
             index = self._vector_index()
-            if when != "unchanged" and (when == "compact" or self._untidy(index)):
+            if when == "compact" or self._untidy(index):
                 self._table.optimize(cleanup_older_than=KEPT)
                 index = self._vector_index()
             most = 1 if when == "compact" else SEGMENTS
@@ -266,9 +267,13 @@ class LanceEngine:
 
         # What was found is then read by uid; without an index that would look at every row.
         self._table.create_index("uid", config=BTree(), replace=True)
+        # An index that was made under another name would be kept beside the new one.
+        for one in self._table.list_indices():
+            if "vector" in one.columns and one.name != VECTORS:
+                self._table.drop_index(one.name)
         # By size, not number: of parts that are small for the size it was told LanceDB makes one.
         how = HnswSq(distance_type="dot", target_partition_size=PARTITION)
-        self._table.create_index("vector", config=how, replace=True)
+        self._table.create_index("vector", config=how, replace=True, name=VECTORS)
 
     def _vector_index(self) -> Any:  # noqa: ANN401 (LanceDB's)
         """Return what LanceDB says of the approximate index, None without one."""
