@@ -27,7 +27,7 @@ from crossgaze.web.problems import INSIDE
 from crossgaze.web.routes import images as images_routes
 from crossgaze.web.routes import search as search_routes
 from crossgaze.web.shell import HEADERS
-from web_parts import QUERY, client_of, make_world
+from web_parts import QUERY, client_of, make_world, reopen
 
 
 @pytest.fixture(scope="module")
@@ -418,12 +418,22 @@ def test_an_index_without_a_reranker(tmp_path):
         assert (explained["words"], explained["score"]) == ([], None)
 
 
-def test_an_empty_index_says_what_to_do(tmp_path):
+def test_an_empty_index_answers_with_nothing_until_something_comes(tmp_path):
     with client_of(make_world(tmp_path, 0)) as client:
         assert client.get("/images").json()["total"] == 0
-        response = client.get("/search", params={"q": QUERY})
-        assert response.status_code == 422
-        assert "crossgaze index PHOTOS --into" in response.json()["error"]
+        by_words = client.get("/search", params={"q": QUERY})
+        picture = search_parts.make_photo(tmp_path / "photos" / "a.png", 1).read_bytes()
+        by_picture = client.post("/search", content=picture)
+        for response in (by_words, by_picture):
+            assert response.status_code == 200
+            answer = response.json()
+            assert (answer["stage"], answer["hits"], answer["total"]) == ("ranked", [], 0)
+            assert answer["next_offset"] is None
+        said = client.get("/search", params={"q": "?!"})
+        assert (said.status_code, said.json()["error"]) == (422, "query: '?!' has no word in it")
+        reopen(tmp_path).add(tmp_path / "photos")
+        for params in ({"q": QUERY}, {"picture": by_picture.json()["picture"]}):
+            assert names(client.get("/search", params=params).json()) == ["a.png"]
 
 
 def test_a_bug_inside_is_not_shown(client, monkeypatch, caplog):

@@ -2,7 +2,8 @@
 
 Photographs come in blocks of `CANDIDATES`: block 0 is what `Index.search` re-ranks, block 1 the
 next best by vector, and so on. Each block is put into the exact order by itself, so that any
-page costs at most one block and pages never contradict each other.
+page costs at most one block and pages never contradict each other. An index that holds no
+photograph has an empty block: whoever asks page by page may be waiting for the first.
 
     query = read_sentence(index, "two dogs")
     block = candidates(index, query, 0)          # there at once, in the order of vectors
@@ -23,7 +24,7 @@ from crossgaze.errors import InputError
 from crossgaze.search.engine import Uids, Vectors, best, together
 from crossgaze.search.filters import Where
 from crossgaze.search.pictures import best_sentences, cosines, regions_of
-from crossgaze.search.queries import require_filled, require_words
+from crossgaze.search.queries import require_words
 from crossgaze.search.ranking import CANDIDATES, rerank_uids
 from crossgaze.search.results import SentenceHit
 
@@ -84,7 +85,6 @@ class Block:
 
 def read_sentence(index: Index, text: str) -> Query:
     """Read a sentence; refuses one that the models can make nothing of."""
-    require_filled(index, 1)
     unknown = require_words(index, text)
     (vector,) = index.embedder.texts([text])
     return Query(vector, text, unknown)
@@ -92,7 +92,6 @@ def read_sentence(index: Index, text: str) -> Query:
 
 def read_picture(index: Index, file: IO[bytes], *, max_pixels: int) -> Query:
     """Read a picture from an open file, of at most so many pixels."""
-    require_filled(index, 1)
     regions, counts = regions_of(index, file, max_pixels=max_pixels)
     (vector,) = index.embedder.images(regions, counts)
     features = None if index.reranker is None else index.reranker.images(regions, counts)

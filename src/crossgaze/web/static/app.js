@@ -5,6 +5,7 @@ import { get, search } from "./api.js";
 import { Grid } from "./grid.js";
 import { Library, login } from "./library.js";
 import { PhotoView } from "./photo.js";
+import { Problem } from "./problem.js";
 
 const PAGE = 40;
 const AHEAD = 900; // pixels below the screen that are loaded before anybody scrolls there
@@ -16,7 +17,6 @@ const pictures = new Map(); // handle -> file that was searched by, as long as t
 let next = null; // where the next page begins
 let running = null; // aborts the search under way
 let sending = null; // the picture that has no answer yet
-let unread = false; // whether the message is that what is there could not be read again
 let settled = true; // whether what the page shows is the last search's answer
 
 const link = (params) => `/${params.size ? `?${params}` : ""}`;
@@ -24,6 +24,7 @@ const query = () => new URLSearchParams([...address].filter(([name]) => name !==
 const filters = () => new URLSearchParams([...address].filter(([name]) => FILTERS.includes(name)));
 const kind = () => QUERIES.find((name) => address.has(name));
 
+const problem = new Problem("problem"), other = new Problem("other");
 const grid = new Grid($("results"), {
   link: (id) => {
     const params = query();
@@ -36,11 +37,11 @@ const library = new Library({
   onBegin: () => { if (!$("empty").hidden && !library.state.photographs) empty(0); },
   onChange: async () => {
     await refreshState();
-    // A search that found nothing may find something now; else it stays as it was.
-    if (!sending && (!kind() || !$("empty").hidden)) await run({ again: !kind() });
+    // What filled no page may find more now; a longer one stays as it is under somebody's eyes.
+    if (!sending && (!kind() || grid.photos.length < PAGE)) await run({ again: !kind() || settled });
   },
-  onTrouble: (error, retry) => trouble(error, retry),
-  onRecovered: () => { $("problem").hidden = true; },
+  onTrouble: (error, retry) => trouble(error, retry, other),
+  onRecovered: () => other.hide(),
 });
 const view = new PhotoView({
   onClose: () => {
@@ -114,11 +115,11 @@ async function run({ file = null, again = false } = {}) {
   running?.abort();
   const mine = running = new AbortController(), before = { next, words: $("status").textContent };
   const interrupted = !settled;
-  let stays = Boolean(file) || again;
+  let stays = Boolean(file) || again, came = false;
   next = null;
   settled = false;
   sending = file;
-  if (!again) $("problem").hidden = true;
+  if (!again) other.hide();
   if (!stays) turnOver();
   if (!again) say(kind() || file ? "Searching …" : "");
   try {
@@ -128,32 +129,43 @@ async function run({ file = null, again = false } = {}) {
       for await (const answer of search(params, { picture: file, signal: mine.signal })) {
         if (file && stays) arrive(file, answer.picture);
         stays = false;
+        came = true;
         show(answer);
       }
     }
     settled = true;
-    if (again && unread) $("problem").hidden = true;
+    problem.hide();
     watchEnd();
   } catch (error) {
     if (error.name === "AbortError") return;
-    settled = true;
     if (stays && interrupted) run(); // what is there is no answer yet: ask for it again
     else if (stays) {
+      settled = true;
       sending = null;
       next = before.next;
       say(before.words);
       watchEnd();
-    } else {
-      say("");
-      if (!grid.photos.length || error.status) grid.clear();
-    }
-    trouble(error, () => run(stays ? { file, again } : {}));
-    unread = again;
+    } else unanswered(came, error.status);
+    // A picture that is refused takes no message's place.
+    trouble(error, () => run(stays ? { file, again } : {}), stays && file ? other : problem);
   }
+}
+
+/** The search has no answer, or not all of it: say what the photographs are that stay. */
+function unanswered(came, refused) {
+  if (!grid.photos.length || refused) grid.clear();
+  if (!grid.photos.length) say("");
+  else if (came) say("Not all of the answer came; these photographs are not in the exact order yet");
+  else {
+    grid.dim();
+    say("These photographs were found before; there is no answer to what was asked last");
+  }
+  if (library.state?.photographs === 0) empty(0);
 }
 
 /** Leave what was found before. */
 function turnOver() {
+  problem.hide();
   $("empty").hidden = $("asked-sentences").hidden = true;
   scrollTo({ top: 0 });
 }
@@ -182,13 +194,15 @@ function show(answer) {
   if (answer.stage !== "ranked") return;
   next = answer.next_offset;
   if (answer.offset) return;
+  sentences(answer.sentences);
+  if (!answer.hits.length) empty(answer.total);
+  else $("empty").hidden = true;
+  if (!answer.total) return say("");
   const told = [count(grid.photos.length ? answer.looked_at : 0, "photograph")];
   told[0] += answer.looked_at < answer.total ? ` of ${answer.total.toLocaleString("en")} compared` : " compared";
   told.push(`${Math.round(answer.milliseconds)} ms`);
   if (answer.unknown.length) told.push(`not known to the model: ${answer.unknown.join(", ")}`);
   say(`Best first · ${told.join(" · ")}`);
-  sentences(answer.sentences);
-  if (!answer.hits.length) empty(answer.total);
 }
 
 /** Show photographs from a place on, at least so many. */
@@ -243,24 +257,16 @@ function say(words) {
   document.title = address.get("q") ? `${address.get("q")} · crossgaze` : "crossgaze";
 }
 
-async function trouble(error, retry = null) {
-  unread = false;
+/** Say what went wrong. The same words are said once: by the search, where it says them. */
+async function trouble(error, retry = null, place = problem) {
   if (error.status === 401) {
     await login();
     start();
     return;
   }
-  $("problem-words").textContent = error.message;
-  // The same words again would be refused again.
-  const refused = error.status >= 400 && error.status < 500 && ![408, 429].includes(error.status);
-  $("problem-again").hidden = !retry || refused;
-  $("problem-again").onclick = () => {
-    $("problem").hidden = true;
-    retry();
-  };
-  $("problem").hidden = false;
+  if (place === problem && other.says(error.message)) other.hide();
+  if (place === problem || !problem.says(error.message)) place.show(error, retry);
 }
-$("problem-gone").onclick = () => { $("problem").hidden = true; };
 
 function sentences(found) {
   $("asked-sentences").hidden = !found.length;
@@ -274,6 +280,7 @@ function sentences(found) {
 
 function empty(total) {
   const place = $("empty"), folders = library.state?.folders ?? [];
+  if (!total) library.wait();
   if (total) {
     const clear = make("button", { type: "button", className: "plain" }, "Clear the filters");
     clear.onclick = () => $("filters").reset();
@@ -316,7 +323,8 @@ $("picture-gone").onclick = () => ask($("q").value.trim());
 function byPicture(file) {
   const most = library.state?.upload_bytes ?? Infinity;
   if (file.size > most) {
-    trouble(new Error(`This picture is too large: at most ${(most / 1e6).toFixed(0)} MB can be sent.`));
+    const words = `This picture is too large: at most ${(most / 1e6).toFixed(0)} MB can be sent.`;
+    trouble(new Error(words), null, other);
     return;
   }
   if (address.has("photo")) go({ photo: null }); // what goes wrong is said behind it

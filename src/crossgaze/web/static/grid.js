@@ -28,6 +28,11 @@ export class Grid {
     delete this.list.dataset.stage;
   }
 
+  /** Show that what is there is no answer to what was asked last, until something else is shown. */
+  dim() {
+    this.list.dataset.stage = "old";
+  }
+
   /** Show photographs from a place on; what was there before the place stays. */
   show(photos, first = 0, stage = "ranked") {
     const focused = document.activeElement?.closest?.(".tile")?.dataset.id;

@@ -24,15 +24,28 @@ export class Library {
       }
     };
     $("library-close").onclick = () => $("library").close();
-    $("logout").onclick = async () => {
+    $("logout").onclick = () => this.#leave();
+  }
+
+  async #leave() {
+    try {
       await post("/logout", {});
       location.assign("/");
-    };
+    } catch (error) {
+      $("library").close();
+      error.message = `You are still logged in. ${error.message}`;
+      this.onTrouble(error, () => this.#leave());
+    }
   }
 
   /** Whether a folder is being added, as far as the page knows. */
   get adding() {
     return Boolean(this.stop);
+  }
+
+  /** Look for photographs: there are none, whatever there was. */
+  wait() {
+    this.seen = 0;
   }
 
   async load() {
@@ -148,12 +161,15 @@ export function login() {
   const dialog = $("login");
   if (!dialog.open) dialog.showModal();
   dialog.oncancel = (event) => event.preventDefault();
+  // A browser lets a second Escape through, whatever a page says to the first.
+  dialog.onclose = () => dialog.showModal();
   return new Promise((resolve) => {
     $("login-form").onsubmit = async (event) => {
       event.preventDefault();
       try {
         await post("/login", { token: $("token").value });
         $("token").value = $("login-said").textContent = "";
+        dialog.onclose = null;
         dialog.close();
         resolve();
       } catch (error) {
