@@ -146,6 +146,9 @@ def test_logging_out_of_a_server_that_is_gone_is_said(browser, index):
         expect(page.locator("#results .tile")).to_have_count(3)
         page.get_by_role("button", name="Library").click()
         expect(page.locator("#logout")).to_be_visible()
+        above = page.locator("#library-folders").bounding_box()
+        space = page.locator("#logout").bounding_box()["y"] - above["y"] - above["height"]
+        assert space >= 10
         page.route("**/logout", lambda route: route.abort())
         page.locator("#logout").click()
         expect(page.locator("#library")).to_be_hidden()

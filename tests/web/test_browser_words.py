@@ -4,6 +4,9 @@ The re-ranker is two models, and the first, by which the words look, gives each 
 nine words and marks at most four have a region.
 """
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -13,8 +16,10 @@ pytest.importorskip("fastapi", reason="needs crossgaze[serve]")
 pytest.importorskip("lancedb", reason="needs crossgaze[search]")
 
 import search_parts
+from crossgaze.explain.explanation import SMALL
 from crossgaze.explain.maps import soft_map
 from crossgaze.models.ensemble import Ensemble
+from crossgaze.web import app as web
 from crossgaze.web.app import create_app
 from page_parts import SENTENCE, is_dark
 from web_parts import running
@@ -78,6 +83,15 @@ def test_whose_attention_stands_beside_the_score_of_all(page, explained):
     expect(page.locator("#look-said")).to_contain_text(
         "attention of sum-max, the first of 2 models; the score is of all"
     )
+
+
+def test_words_that_say_little_are_those_of_reports():
+    script = (Path(web.__file__).parent / "static" / "photo.js").read_text()
+    (given,) = re.findall(r"const SMALL = new Set\((.*?)\s*\.split", script, re.DOTALL)
+    words = " ".join(re.findall(r'"([^"]*)"', given)).split()
+    assert len(words) == len(set(words))
+    assert set(words) == SMALL
+    assert {"front", "behind", "next", "near", "while", "there", "who"} <= SMALL
 
 
 def test_a_map_on_the_page_is_that_of_the_figures(page):

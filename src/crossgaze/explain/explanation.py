@@ -17,11 +17,13 @@ Kind = Literal["words", "steps", "regions", "none"]
 MEAN = "mean of the heads"
 MARKS = ("<start>", "<end>", "<pad>", "<unk>", "[CLS]", "[SEP]", "[PAD]", "[UNK]")
 
-# Words that say little by where they look.
+# Words that say little by where they look; the service's page has the same (`static/photo.js`).
 SMALL = frozenset(
     (
         *("a", "an", "the", "of", "in", "on", "at", "by", "to", "and", "or", "with", "is", "are"),
-        *("be", "for", "from", "it", "its", "his", "her", "their", "as"),
+        *("be", "for", "from", "it", "its", "his", "her", "their", "as", "this", "that", "there"),
+        *("who", "while", "front", "behind", "next", "near", "over", "under", "between", "into"),
+        *("top", "side"),
     )
 )
 

@@ -132,7 +132,7 @@ def _table(seen: Explanation, view: str | None) -> str:
     for number in seen.shown:
         order = np.argsort(-weights[number], kind="stable")[:LISTED]
         cells = "".join(
-            f"<td>{escape(seen.label(region))} {100 * float(weights[number, region]):.1f} %</td>"
+            f"<td>{escape(seen.label(region))} ({100 * float(weights[number, region]):.1f} %)</td>"
             for region in order.tolist()
             if weights[number, region] > 0
         )

@@ -142,7 +142,7 @@ class Show {
     if (this.region !== null) return this.tellRegion(map);
     if (row) {
       const word = `“${words[this.word]}” `;
-      const found = best(row).map((region) => `${labels[region]} ${percent(row[region])}`);
+      const found = best(row).map((region) => `${labels[region]} (${percent(row[region])})`);
       if (!found.length) return word + "has no region in this map.";
       return word + (map.back ? "is looked at by " : "looks at ") + found.join(", ") + ".";
     }
@@ -158,7 +158,7 @@ class Show {
     const name = `${labels[this.region]} (${this.region + 1} of ${boxes.length})`;
     if (map && map.weights) {
       const column = Object.fromEntries(Object.entries(map.weights).map(([w, r]) => [w, r[this.region]]));
-      const found = best(column).map((word) => `“${words[word]}” ${percent(column[word])}`);
+      const found = best(column).map((word) => `“${words[word]}” (${percent(column[word])})`);
       if (!found.length) return `${name}: no word in this map.`;
       return `${name} ${map.back ? "looks at" : "is looked at by"} ${found.join(", ")}.`;
     }

@@ -22,6 +22,7 @@ let settled = true; // whether what the page shows is the last search's answer
 const link = (params) => `/${params.size ? `?${params}` : ""}`;
 const query = () => new URLSearchParams([...address].filter(([name]) => name !== "photo"));
 const filters = () => new URLSearchParams([...address].filter(([name]) => FILTERS.includes(name)));
+const filtered = () => filters().size ? [`${count(filters().size, "filter")} on`] : [];
 const kind = () => QUERIES.find((name) => address.has(name));
 
 const problem = new Problem("problem"), other = new Problem("other");
@@ -202,7 +203,7 @@ function show(answer) {
   told[0] += answer.looked_at < answer.total ? ` of ${answer.total.toLocaleString("en")} compared` : " compared";
   told.push(`${Math.round(answer.milliseconds)} ms`);
   if (answer.unknown.length) told.push(`not known to the model: ${answer.unknown.join(", ")}`);
-  say(`Best first · ${told.join(" · ")}`);
+  say(["Best first", ...filtered(), ...told].join(" · "));
 }
 
 /** Show photographs from a place on, at least so many. */
@@ -219,7 +220,8 @@ async function browse(offset, signal, least = 0) {
   if (offset) return;
   $("empty").hidden = true;
   const some = page.found < page.total ? ` of ${page.total.toLocaleString("en")}` : "";
-  say(page.total ? `${count(page.found, "photograph")}${some} · newest first` : "");
+  const told = [`${count(page.found, "photograph")}${some}`, "newest first", ...filtered()];
+  say(page.total ? told.join(" · ") : "");
   if (!page.found) empty(page.total);
 }
 
@@ -264,6 +266,7 @@ async function trouble(error, retry = null, place = problem) {
     start();
     return;
   }
+  error.message = called(error.message);
   if (place === problem && other.says(error.message)) other.hide();
   if (place === problem || !problem.says(error.message)) place.show(error, retry);
 }
@@ -356,6 +359,17 @@ function fillForms() {
     box.checked = active.getAll("tag").includes(box.value);
   }
   if (active.size) openFilters(true);
+  const name = active.size ? `Filters (${active.size} on)` : "Filters";
+  $("filters-open").classList.toggle("on", Boolean(active.size));
+  $("filters-open").setAttribute("aria-label", name);
+  $("filters-open").title = name;
+}
+
+/** Return what is wrong with a filter, by the name of its field. */
+function called(words) {
+  const [, name, rest] = words.match(/^(\w+): (.*)$/s) ?? [];
+  const field = FILTERS.includes(name) && $("filters").querySelector(`label > [name="${name}"]`);
+  return field ? `${field.parentNode.textContent.trim()}: ${rest}` : words;
 }
 
 function openFilters(open) {

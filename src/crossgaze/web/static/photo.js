@@ -5,9 +5,11 @@ import { get, post, thumbnail } from "./api.js";
 import { Stage, tone } from "./stage.js";
 import { paint } from "./veil.js";
 
-// Words that say little by where they look; they are outlined only when pointed at.
+// Words that say little by where they look; they are outlined only when pointed at. Those of
+// crossgaze/explain/explanation.py.
 const SMALL = new Set(("a an the of in on at by to and or with is are be for from it its his her " +
-  "their as this that").split(" "));
+  "their as this that there who while front behind next near over under between into top side")
+  .split(" "));
 const SHOWN = 3;
 const NOBODY = "no region answered this word";
 const pointing = () => matchMedia("(hover: none)").matches
@@ -55,23 +57,30 @@ export class PhotoView {
     for (const part of ["look-said", "ask-said", "photo-facts", "photo-path"]) $(part).textContent = "";
     for (const part of ["best-list", "answers", "steps"]) $(part).replaceChildren();
     $("best").hidden = true;
-    $("asking").hidden = !asks;
     $("look-words").value = sentence;
     this.setNeighbours(neighbours);
     $("photo-file").href = `/images/${id}/file`;
     $("photo-like").href = this.linkLike(id);
+    this.#offer(Boolean(card), asks); // nothing of a photograph that may not be there
     if (card) this.#show(card);
     else this.#blank(id); // not the one before
     if (!this.dialog.open) this.dialog.showModal();
     try {
       const photo = await get(`/images/${id}`, signal);
       if (!card) this.#show(photo);
+      this.#offer(true, asks);
       this.#facts(photo);
       if (sentence && !this.asked.look) await this.#look(sentence); // unless somebody looks already
       this.#sentences(await get(`/images/${id}/sentences`, signal));
     } catch (error) {
+      if (error.status === 404) this.#offer(false);
       this.#wrong(error, $("look-said"));
     }
+  }
+
+  #offer(there, asks = false) {
+    $("look").hidden = $("file-of").hidden = !there;
+    $("asking").hidden = !there || !asks;
   }
 
   setNeighbours(neighbours) {
