@@ -25,6 +25,13 @@ def photo(tmp_path):
     return make_photo(tmp_path / "dog.png", 1)
 
 
+def test_what_a_vse_without_attention_reads_is_said_as_it_is_configured(tmp_path):
+    plain, both = (explained(tmp_path, "vse++", whole=whole) for whole in (False, True))
+    assert "every region counts the same" in plain.meaning
+    assert "half of what it reads is the whole image" in both.meaning
+    assert "every region counts the same" not in both.meaning
+
+
 @pytest.mark.parametrize("kind", FAMILIES)
 def test_it_is_what_the_model_says_of_the_photographs_regions(photo, kind):
     model, source = matcher(kind), CellSource()

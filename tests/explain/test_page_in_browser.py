@@ -80,7 +80,9 @@ def test_pointing_at_a_region_tells_its_words(opened):
     box = page.locator(".stage").bounding_box()
     page.mouse.move(box["x"] + box["width"] / 4, box["y"] + box["height"] / 2)
     told = page.locator(".told")
-    expect(told).to_have_text("red cat (1 of 2) is looked at by “dog” (50\u00a0%), “red” (10\u00a0%).")
+    expect(told).to_have_text(
+        "red cat (1 of 2) is looked at by “dog” (50\u00a0%), “red” (10\u00a0%)."
+    )
     page.mouse.move(box["x"] + 0.75 * box["width"], box["y"] + box["height"] / 2)
     expect(told).to_contain_text("(2 of 2)")
 

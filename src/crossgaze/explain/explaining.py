@@ -45,6 +45,8 @@ MEANINGS = {
 NO_MAP = {
     "vse++": "there is no attention in vse++: every region counts the same, and no word is related "
     "to one",
+    "vse++ whole": "there is no attention in vse++: half of what it reads is the whole image, half "
+    "the mean of all regions, and no word is related to one",
     "mmca": "there is no attention between words and regions in this mmca: its sides never meet",
 }
 
@@ -207,7 +209,8 @@ def _of_words(seen: Attention, starts: tuple[int, ...]) -> Floats | None:
 def _meaning(model: Matcher, seen: Attention) -> str:
     """Return in one line what a model's weights are."""
     if not seen.names:
-        return NO_MAP.get(model.family, f"there is no attention in {model.family}")
+        whole = " whole" if getattr(model.config, "whole", False) else ""
+        return NO_MAP.get(model.family + whole, f"there is no attention in {model.family}")
     for key in (f"{model.family} {seen.names[0]}", model.family, seen.names[0]):
         if key in MEANINGS:
             return MEANINGS[key]

@@ -99,6 +99,9 @@ class Vse(Matcher):
         return Encoded(vectors=vectors, fragments=None, counts=lengths)
 
     def attention(self, images: Encoded, texts: Encoded) -> Attention:
-        """Return no map at all: every region counts the same and no word is related to one."""
+        """Return no map at all: no word is related to a region.
+
+        Every region counts the same in the mean; with `whole`, the whole image stands beside it.
+        """
         require_pairs(images, texts)
         return Attention(names=())
