@@ -101,11 +101,12 @@ def router(service: Service) -> APIRouter:
                 raise RequestError(408, "the picture took too long to arrive") from None
             if not data:
                 raise RequestError(422, "the body is empty, wanted a picture")
+            started = time.perf_counter()
             handle = await service.models.run(
                 service.library.keep_picture, data, service.config.upload_pixels
             )
         wanted = Wanted("picture", handle, where)
-        return await _answer(service, wanted, 0, limit, stream=stream)
+        return await _answer(service, wanted, 0, limit, stream=stream, started=started)
 
     return made
 
@@ -116,9 +117,15 @@ def _picture_body() -> dict[str, Any]:
 
 
 async def _answer(
-    service: Service, wanted: Wanted, offset: int, limit: int, *, stream: bool
+    service: Service,
+    wanted: Wanted,
+    offset: int,
+    limit: int,
+    *,
+    stream: bool,
+    started: float | None = None,
 ) -> Response:
-    page = _Page(service, wanted, offset, limit)
+    page = _Page(service, wanted, offset, limit, started)
     place = service.models.enter()
     try:
         # Before the first line: what is wrong with the query still gets a status of its own.
@@ -142,13 +149,15 @@ async def _given(lines: asyncio.Queue[str | None]) -> AsyncIterator[str]:
 
 
 class _Page:
-    """One page of one search."""
+    """One page of one search; a picture that was sent has been read since `started`."""
 
-    def __init__(self, service: Service, wanted: Wanted, offset: int, limit: int) -> None:
+    def __init__(
+        self, service: Service, wanted: Wanted, offset: int, limit: int, started: float | None
+    ) -> None:
         self.service, self.wanted = service, wanted
         self.offset, self.limit = offset, limit
         self._sentences: tuple[Sentence, ...] = ()
-        self._started = time.perf_counter()
+        self._started = time.perf_counter() if started is None else started
 
     async def rank(
         self, begun: Begun, answer: SearchAnswer, place: Place, lines: asyncio.Queue[str | None]
