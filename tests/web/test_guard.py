@@ -9,10 +9,11 @@ import requests
 
 from crossgaze.errors import InputError
 from crossgaze.web.app import create_app
-from crossgaze.web.guard import COOKIE, session_of
+from crossgaze.web.guard import cookie_of, session_of
 from crossgaze.web.settings import ServeConfig
 from web_parts import TOKEN, client_of, make_world, running
 
+COOKIE = cookie_of(TOKEN)
 GUARDED = ("/search?q=dog", "/images", "/images/1", "/images/1/thumbnail", "/index", "/metrics")
 
 
@@ -184,6 +185,26 @@ def test_logging_in_and_out(outside):
     assert outside.get("/index").json()["token"] is True
     assert outside.post("/logout").status_code == 204
     assert outside.get("/images").status_code == 401
+
+
+def test_two_libraries_on_one_machine_do_not_log_each_other_out(index):
+    other = f"{TOKEN}-of-another"
+    assert TOKEN not in COOKIE
+    with (
+        running(create_app(index, ServeConfig(token=TOKEN))) as here,
+        running(create_app(index, ServeConfig(token=other))) as there,
+        requests.Session() as client,  # like a browser's, its cookies are those of all ports
+    ):
+
+        def status(address):
+            return client.get(f"{address}images", timeout=60).status_code
+
+        for address, token in ((here, TOKEN), (there, other)):
+            entered = client.post(f"{address}login", json={"token": token}, timeout=60)
+            assert entered.status_code == 204
+        assert (status(here), status(there)) == (200, 200)
+        assert client.post(f"{here}logout", timeout=60).status_code == 204
+        assert (status(here), status(there)) == (401, 200)
 
 
 def test_an_ipv6_address_and_wrong_settings():

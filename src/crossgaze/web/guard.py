@@ -15,7 +15,6 @@ from crossgaze.web.settings import LOOPBACK, ServeConfig
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-COOKIE = "crossgaze"
 OPEN = ("/", "/health", "/login")  # beside /static/: nothing there says anything of a photograph
 MORE = {401: {"WWW-Authenticate": "Bearer"}, 429: {"Retry-After": "1"}}  # headers of a refusal
 SAFE = ("GET", "HEAD", "OPTIONS")
@@ -24,6 +23,16 @@ SAFE = ("GET", "HEAD", "OPTIONS")
 def session_of(token: str) -> str:
     """Return what the page's cookie holds: of the token, yet not the token."""
     return hmac.new(token.encode(), b"crossgaze session", hashlib.sha256).hexdigest()
+
+
+def cookie_of(token: str) -> str:
+    """Return what the page's cookie is called.
+
+    A browser keeps one set of cookies for all ports of a machine: each token's has its own name.
+    """
+    return (
+        f"crossgaze-{hmac.new(token.encode(), b'crossgaze cookie', hashlib.sha256).hexdigest()[:8]}"
+    )
 
 
 def same(one: str, other: str) -> bool:
@@ -49,7 +58,8 @@ class Guard:
         self.app, self.config = app, config
         alone = config.is_local and config.token is None
         self._hosts = {*LOOPBACK, config.host.lower()} if alone else None
-        self._session = session_of(config.token) if config.token is not None else ""
+        token = config.token
+        self._session, self._cookie = (session_of(token), cookie_of(token)) if token else ("", "")
         self._wrong_tokens = Rate(config.limit)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -85,7 +95,7 @@ class Guard:
     ) -> tuple[int, str] | None:
         scheme, _, shown = headers.get("authorization", "").partition(" ")
         bearer = shown.strip() if scheme.lower() == "bearer" else ""
-        cookie = _cookie(headers.get("cookie", ""))
+        cookie = _cookie(headers.get("cookie", ""), self._cookie)
         rate = self._wrong_tokens
         # Before it is compared: whoever guesses too fast does not learn whether a guess was right.
         if (bearer or cookie) and rate.rate and rate.left(address) < 1:
@@ -110,9 +120,9 @@ def _name(host: str) -> str:
         return ""
 
 
-def _cookie(header: str) -> str:
+def _cookie(header: str, name: str) -> str:
     try:
-        found = SimpleCookie(header).get(COOKIE)
+        found = SimpleCookie(header).get(name)
     except CookieError:
         return ""
     return "" if found is None else found.value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import socket
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -48,6 +49,15 @@ def address_of(bound: socket.socket, host: str) -> str:
     """Return the URL to open."""
     port = bound.getsockname()[1]
     return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+
+
+def address_elsewhere(bound: socket.socket, host: str) -> str | None:
+    """Return the URL by the machine's name, where the host says "any", which nobody can open."""
+    try:
+        anywhere = ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return None
+    return address_of(bound, socket.gethostname()) if anywhere else None
 
 
 def configured(app: FastAPI) -> uvicorn.Config:

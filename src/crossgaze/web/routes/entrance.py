@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from crossgaze.web.guard import COOKIE, same, session_of
+from crossgaze.web.guard import cookie_of, same, session_of
 from crossgaze.web.problems import RequestError
 from crossgaze.web.routes.parameters import ERRORS
 from crossgaze.web.schemas import Health, Token
@@ -28,7 +28,7 @@ def router(service: Service) -> APIRouter:
         if not same(given.token, token):
             raise RequestError(401, "this is not the token that the server was started with")
         answer.set_cookie(
-            COOKIE,
+            cookie_of(token),
             session_of(token),
             max_age=YEAR,
             httponly=True,
@@ -37,6 +37,7 @@ def router(service: Service) -> APIRouter:
         )
         return answer
 
+    @made.head("/health", include_in_schema=False)
     @made.get("/health", tags=["operation"])
     async def health() -> Health:
         """Tell that the service answers."""

@@ -35,6 +35,7 @@ def router() -> APIRouter:
         kind = KINDS[Path(name).suffix]
         return Response(files[name], headers={**headers, "content-type": kind})
 
+    @made.head("/")
     @made.get("/")
     async def page(request: Request) -> Response:
         return give(request, "index.html")

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import Response, StreamingResponse
 
-from crossgaze.web.guard import COOKIE
+from crossgaze.web.guard import cookie_of
 from crossgaze.web.metrics import KIND
 from crossgaze.web.routes.parameters import ERRORS
 from crossgaze.web.schemas import AddFolder, IndexState, Job
@@ -51,7 +51,9 @@ def router(service: Service) -> APIRouter:
     async def logout() -> Response:
         """Forget the cookie."""
         answer = Response(status_code=204)
-        answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
+        token = service.config.token
+        if token is not None:
+            answer.delete_cookie(cookie_of(token), httponly=True, samesite="strict")
         return answer
 
     @made.get("/metrics", tags=["operation"], response_class=Response, responses=TEXT)
