@@ -2,10 +2,12 @@
 
 import io
 import json
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+import requests
 from PIL import Image
 
 import asking_parts
@@ -22,12 +24,15 @@ from crossgaze.search.filters import Where
 from crossgaze.search.results import Hit
 from crossgaze.vision.photos import read_photo
 from crossgaze.web import library as library_module
+from crossgaze.web.app import create_app
 from crossgaze.web.asker import Asker
 from crossgaze.web.problems import INSIDE
 from crossgaze.web.routes import images as images_routes
 from crossgaze.web.routes import search as search_routes
 from crossgaze.web.shell import HEADERS
-from web_parts import QUERY, client_of, make_world, reopen
+from web_parts import QUERY, client_of, make_world, reopen, running
+
+HOWS = ("get", "head")
 
 
 @pytest.fixture(scope="module")
@@ -434,6 +439,28 @@ def test_an_empty_index_answers_with_nothing_until_something_comes(tmp_path):
         reopen(tmp_path).add(tmp_path / "photos")
         for params in ({"q": QUERY}, {"picture": by_picture.json()["picture"]}):
             assert names(client.get("/search", params=params).json()) == ["a.png"]
+
+
+def test_a_picture_takes_as_long_as_reading_it_does(world, client, monkeypatch):
+    read = library_module.read_picture
+
+    def slowly(*given, **more):
+        time.sleep(0.4)
+        return read(*given, **more)
+
+    monkeypatch.setattr(library_module, "read_picture", slowly)
+    data = (world[0] / "photos" / "03.png").read_bytes()
+    assert client.post("/search", content=data).json()["milliseconds"] >= 400
+
+
+def test_a_look_whether_anybody_is_there_needs_no_body(world):
+    with running(create_app(world[1])) as address:
+        for path in ("", "health"):
+            got, head = (getattr(requests, how)(address + path, timeout=60) for how in HOWS)
+            assert (head.status_code, head.content) == (200, b"")
+            for name in ("content-type", "content-length", "content-security-policy"):
+                assert head.headers[name] == got.headers[name]
+        assert requests.head(f"{address}search", timeout=60).status_code == 405
 
 
 def test_a_bug_inside_is_not_shown(client, monkeypatch, caplog):

@@ -256,7 +256,9 @@ def test_filters_and_the_way_back_from_nothing(page):
     page.get_by_label("Path").fill("gallery/co*")
     page.get_by_role("button", name="Apply").click()
     expect(page.locator("#results .tile")).to_have_count(2)
-    expect(page.locator("#status")).to_contain_text("2 photographs of 17 · newest first · 1 filter on")
+    expect(page.locator("#status")).to_contain_text(
+        "2 photographs of 17 · newest first · 1 filter on"
+    )
     search(page)
     expect(page.locator("#results .tile")).to_have_count(2)
     page.get_by_label("At least", exact=True).fill("900 MB")
@@ -282,7 +284,9 @@ def test_a_filter_that_cannot_be_read_is_called_as_its_field_is(page):
         page.get_by_label(name, exact=True).fill("much")
         page.get_by_role("button", name="Apply").click()
         alert = page.get_by_role("alert").first
-        expect(alert).to_contain_text(f"{name}: got 'much', wanted a number of bytes such as 200000")
+        expect(alert).to_contain_text(
+            f"{name}: got 'much', wanted a number of bytes such as 200000"
+        )
         page.get_by_label(name, exact=True).fill("")
     page.complaints.clear()
 

@@ -1,4 +1,4 @@
-"""The page on a phone: what is there is wide enough to be seen, and what closes it stays in sight."""
+"""The page on a phone: what is there can be seen, and what closes it stays in sight."""
 
 import json
 
@@ -29,11 +29,14 @@ def page(tmp_path):
     (tmp_path / "lines.txt").write_text("\n".join(f"{QUERY} {'a dog ' * n}" for n in range(9)))
     index = web_parts.make_world(tmp_path, 3)
     index.add_sentences(tmp_path / "lines.txt")
-    with running(create_app(index)) as address, chromium() as browser:
-        with page_of(browser, **PHONE) as made:
-            made.address = address
-            yield made
-            assert made.complaints == []
+    with (
+        running(create_app(index)) as address,
+        chromium() as browser,
+        page_of(browser, **PHONE) as made,
+    ):
+        made.address = address
+        yield made
+        assert made.complaints == []
 
 
 def test_the_bar_of_an_adding_is_seen(page):

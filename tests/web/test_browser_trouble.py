@@ -59,9 +59,13 @@ def test_a_search_of_an_empty_library_waits_for_photographs(browser, tmp_path):
         by_address.goto(f"{address}?q=a+blue+dog")
         other.goto(address)
         for one in (page, by_address):
-            expect(one).to_have_title("a blue dog · crossgaze" if one is by_address else "a red dog · crossgaze")
+            expect(one).to_have_title(
+                "a blue dog · crossgaze" if one is by_address else "a red dog · crossgaze"
+            )
             expect(one.locator("#empty")).to_contain_text("No photographs yet")
-            expect(one.locator("#empty").get_by_role("button", name="Add or update")).to_be_visible()
+            expect(
+                one.locator("#empty").get_by_role("button", name="Add or update")
+            ).to_be_visible()
             expect(one.locator("#problem")).to_be_hidden()
             expect(one.locator("#status")).to_have_text("")
         other.locator("#empty").get_by_role("button", name="Add or update").click()
@@ -95,7 +99,7 @@ def test_a_search_without_an_answer_leaves_what_was_found_and_says_so(page):
     expect(page.locator("#status")).to_contain_text(OLD)
     expect(page.locator("#results .tile")).to_have_count(3)
     assert float(page.locator("#results").evaluate("one => getComputedStyle(one).opacity")) < 0.6
-    # What else goes wrong takes the way to try again from nobody, and says the same words not twice.
+    # What else goes wrong leaves its way to try again, and says the same words not twice.
     page.get_by_role("button", name="Library").click()
     expect(page.locator("#other")).to_be_hidden()
     drop = """() => { const data = new DataTransfer();

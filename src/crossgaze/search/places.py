@@ -52,6 +52,17 @@ def require_new(folder: Path) -> None:
         )
 
 
+def is_free(folder: Path) -> bool:
+    """Return whether nothing is there, or an empty folder, or a half-made index."""
+    if (folder / FILE).exists():
+        return False
+    try:
+        require_new(folder)
+    except InputError:
+        return False
+    return True
+
+
 def begin_index(folder: Path) -> str:
     """Mark a folder as one where an index is made, and clear what is left of one begun before.
 
