@@ -457,6 +457,7 @@ def test_a_photograph_that_is_not_there_shows_no_other(page):
     expect(page.locator("#look-said")).to_contain_text("photograph 9999 is not in the index")
     expect(page.locator("#photo-name")).to_have_text("")
     assert page.locator("#photo-img").get_attribute("src") is None
+    expect(page.locator("#photo-img")).to_be_hidden()  # no empty frame
     for part in ("#look", "#ask", "#photo-like", "#photo-file"):  # what could be done with one
         expect(page.locator(part)).to_be_hidden()
     page.keyboard.press("Escape")

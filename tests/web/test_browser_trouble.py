@@ -150,13 +150,15 @@ def test_logging_out_of_a_server_that_is_gone_is_said(browser, index):
         expect(page.locator("#results .tile")).to_have_count(3)
         page.get_by_role("button", name="Library").click()
         expect(page.locator("#logout")).to_be_visible()
-        above = page.locator("#library-folders").bounding_box()
-        space = page.locator("#logout").bounding_box()["y"] - above["y"] - above["height"]
-        assert space >= 10
         page.route("**/logout", lambda route: route.abort())
         page.locator("#logout").click()
         expect(page.locator("#library")).to_be_hidden()
         expect(page.locator("#other")).to_contain_text(f"You are still logged in. {SILENT}")
         page.unroute_all()
+        page.get_by_role("button", name="Library").click()
+        above = page.locator("#library-folders").bounding_box()
+        space = page.locator("#logout").bounding_box()["y"] - above["y"] - above["height"]
+        assert space >= 10  # it touches no sentence
+        page.keyboard.press("Escape")
         page.get_by_role("button", name="Try again").click()
         expect(page.locator("#login")).to_be_visible()
