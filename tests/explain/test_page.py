@@ -119,6 +119,10 @@ def test_every_family_has_a_page(tmp_path, kind):
         assert shown == list(range(1, len(seen.words) - 1))
 
 
+def test_a_regions_number_and_its_share_are_told_apart():
+    assert "<td>region 2 (90.0 %)</td><td>red cat (10.0 %)</td>" in page(made_up())
+
+
 def test_it_opens_with_the_map_that_was_chosen(tmp_path):
     # By the first map "dog" looked most decidedly somewhere, by the second "red" was.
     ahead, back = ((0.5, 0.5), (0.1, 0.9)), ((0.7, 0.3), (0.2, 0.2))
