@@ -20,7 +20,6 @@ JOB = {
     "folder": "/home/somebody/photographs/of the last summer/holidays-in-the-north",
     "done": 300,
     "of": 1200,
-    "seconds_left": 700,
 }
 
 
@@ -39,20 +38,23 @@ def page(tmp_path):
         assert made.complaints == []
 
 
-def test_the_bar_of_an_adding_is_seen(page):
+@pytest.mark.parametrize(("seconds", "left"), [(700, "12 min"), (0, "1 s")])
+def test_the_bar_of_an_adding_is_seen(page, seconds, left):
+    job = {**JOB, "seconds_left": seconds}
+
     def under_way(route):
         answer = route.fetch()
         state = answer.json()
-        route.fulfill(response=answer, json={**state, "job": {**state["job"], **JOB}})
+        route.fulfill(response=answer, json={**state, "job": {**state["job"], **job}})
 
     page.route("**/index", under_way)
-    told = json.dumps(JOB)
+    told = json.dumps(job)
     page.route(
         "**/index/events",
         lambda route: route.fulfill(content_type="text/event-stream", body=f"data: {told}\n\n"),
     )
     page.goto(page.address)
-    expect(page.locator("#job-words")).to_contain_text("300 of 1,200 photographs, 12 min left")
+    expect(page.locator("#job-words")).to_contain_text(f"300 of 1,200 photographs, {left} left")
     bar, words = (page.locator(one).bounding_box() for one in ("#job-bar", "#job-words"))
     assert bar["width"] > 200
     for box in (bar, words):

@@ -152,7 +152,7 @@ export class Library {
     else bar.removeAttribute("value");
     const far = of ? `${done.toLocaleString("en")} of ${count(of, "photograph")}` : "looking what is new";
     $("job-words").textContent = state === "done" ? `${folder}: ${words}`
-      : `Adding ${folder}: ${far}${left ? `, ${duration(left)} left` : ""}`;
+      : `Adding ${folder}: ${far}${left === null ? "" : `, ${duration(left)} left`}`;
   }
 }
 
