@@ -4,7 +4,8 @@ torch's unpickler for weights builds tensors, plain values and the classes that 
 runs nothing; but it inflates compressed members of the zip, which `torch.save` never writes and a
 bomb has, and it does not look at the checksums that `torch.save` wrote. What is a zip is told here
 as torch tells it, by the first bytes: `zipfile` looks for the end of one, and a file on which the
-two disagree would be checked as none and read as one.
+two disagree would be checked as none and read as one. What is in it is read from the list of
+members that both take (`zips.py`).
 """
 
 from __future__ import annotations
