@@ -11,7 +11,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
-from crossgaze.errors import FileFormatError
+from crossgaze.errors import FileFormatError, require_file
 from crossgaze.torchfiles import load_torch
 
 B = TypeVar("B", bound="Backbone")
@@ -92,6 +92,7 @@ def freeze(model: B) -> B:
 
 def read_weights(path: Path) -> Mapping[str, Tensor]:
     """Read named tensors from a PyTorch or safetensors file; a pickle in it is never run."""
+    require_file(path, "weights (.pth, .pt or .safetensors)")
     try:
         if path.suffix == ".safetensors":
             from safetensors.torch import load_file
