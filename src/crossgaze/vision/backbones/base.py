@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from crossgaze.errors import FileFormatError, require_file
-from crossgaze.torchfiles import load_torch
+from crossgaze.torchfiles import load_torch, named_tensors
 
 B = TypeVar("B", bound="Backbone")
 
@@ -97,14 +97,13 @@ def read_weights(path: Path) -> Mapping[str, Tensor]:
         if path.suffix == ".safetensors":
             from safetensors.torch import load_file
 
-            return dict(load_file(path))
-        state = load_torch(path)
+            state = load_file(path)
+        else:
+            state = load_torch(path)
     except FileFormatError:
         raise
     except Exception as error:  # noqa: BLE001 (each format raises its own family)
         # torch's own words end in the advice to load it unsafely: only the kind is passed on.
         reason = type(error).__name__
         raise FileFormatError(path, f"does not read as a weights file ({reason})") from None
-    if not isinstance(state, Mapping) or not all(isinstance(v, Tensor) for v in state.values()):
-        raise FileFormatError(path, "holds something other than named tensors")
-    return state
+    return named_tensors(path, state, "what it holds is")
