@@ -122,7 +122,10 @@ def by_reader(counts: Counts) -> str:
 def planned() -> str:
     """Say how many bad files each reader is given, whether that was done or not."""
     rows = [(f"{count:,}", ", ".join(names)) for count, names in ARRAY_INPUTS.items()]
-    texts = "every reader of texts: captions, questions, entities, vocabularies, extraction recipes"
+    texts = (
+        "every reader of texts: captions, questions, entities, vocabularies, WordNet, extraction "
+        "recipes"
+    )
     rows.insert(0, (f"{TEXT_INPUTS:,}, and {ATHERIS_RUNS:,} by Atheris", texts))
     return (
         "\nSo many bad files `make reliability` makes for each; what it did is in the columns of "

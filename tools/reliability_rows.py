@@ -383,7 +383,8 @@ STRANGERS = (
         ),
     ),
     Row(
-        "bad captions, questions, entities, vocabularies, recipes of every format (Hypothesis)",
+        "bad captions, questions, entities, vocabularies, WordNets, recipes of every format "
+        "(Hypothesis)",
         "read, or refused: no crash, no hang, no write outside the target folder",
         "an answer, or one line",
         ("tests/fuzz/test_texts.py::test_many_bad_texts_are_read_or_refused",),
