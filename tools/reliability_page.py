@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from pages import table
-from reliability_rows import ARRAY_INPUTS, ATHERIS_RUNS, ROWS, TEXT_INPUTS, Row
+from reliability_inputs import ARRAY_INPUTS, ATHERIS_RUNS, TEXT_INPUTS
+from reliability_rows import ROWS, Row
 
 ROOT = Path(__file__).parents[1]
 PAGE, COUNTS = ROOT / "docs" / "reliability.md", ROOT / "results" / "reliability.json"
