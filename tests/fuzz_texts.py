@@ -15,6 +15,7 @@ from crossgaze.data.detect import holds_questions
 from crossgaze.data.entities.archive import Entities
 from crossgaze.data.questions.reading import read_questions
 from crossgaze.data.text.vocabulary import Vocabulary
+from crossgaze.evaluation import wordnet
 from crossgaze.vision.settings import ExtractConfig
 from fuzz_parts import Reader
 
@@ -193,6 +194,29 @@ def _vocabulary(source, target):
     Vocabulary.load(path).encode("a red dog barks")
 
 
+# WordNet ------------------------------------------------------------------------------------------
+
+
+def nouns(folder):
+    (folder / "index.noun").write_text(
+        "  1 a licence\n"
+        "cat n 1 1 @ 1 0 00000003\ndog n 2 1 @ 2 1 00000002 00000004\nthing n 1 0 1 0 00000001\n"
+    )
+    rows = ("1 03 n 01 thing 0 000", "2 03 n 01 dog 0 001 @ 00000001 n 0000")
+    more = ("3 03 n 01 cat 0 001 @ 00000001 n 0000", "4 03 n 01 dog 0 001 @i 00000002 n 0000")
+    (folder / "data.noun").write_text("".join(f"0000000{row} | x\n" for row in (*rows, *more)))
+    (folder / "noun.exc").write_text("kine cat\n")
+
+
+def _nouns(source, target):
+    # By its folder, WordNet is read once; here it is another each time.
+    found = wordnet._read.__wrapped__(source)
+    synsets = [synset for word in ("dogs", "kine", "thing") for synset in found.synsets(word)]
+    for one in synsets:
+        for other in synsets:
+            assert 0 <= found.wup(one, other) <= 1
+
+
 # Recipes ----------------------------------------------------------------------------------------
 
 
@@ -222,5 +246,6 @@ READERS = (
     Reader("entities: zip", entities_zip, _entities),
     Reader("vocabulary: JSON", vocabulary_json, _vocabulary),
     Reader("vocabulary: pickle", vocabulary_pickle, _vocabulary),
+    Reader("WordNet: nouns", nouns, _nouns),
     Reader("recipe: extraction", recipe_text, _extract_recipe),
 )

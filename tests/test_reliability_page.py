@@ -13,7 +13,7 @@ import fuzz_arrays
 import fuzz_texts
 from reliability_parts import commit, keep, machine
 
-reliability_rows = pytest.importorskip("reliability_rows", reason="needs tools/")
+reliability_inputs = pytest.importorskip("reliability_inputs", reason="needs tools/")
 reliability_page = pytest.importorskip("reliability_page", reason="needs tools/")
 ROWS = reliability_page.ROWS
 ROOT = Path(__file__).parents[1]
@@ -89,11 +89,11 @@ def test_the_planned_numbers_are_those_of_the_readers():
     wanted = {}
     for reader in fuzz_arrays.READERS:
         wanted.setdefault(int(many * reader.share), set()).add(reader.name)
-    said = reliability_rows.ARRAY_INPUTS
+    said = reliability_inputs.ARRAY_INPUTS
     assert {count: set(names) for count, names in said.items()} == wanted
     assert {reader.share for reader in fuzz_texts.READERS} == {1.0}
-    assert number(fuzz / "test_texts.py", "MANY") == reliability_rows.TEXT_INPUTS
-    assert number(fuzz / "test_led_by_coverage.py", "MANY") == reliability_rows.ATHERIS_RUNS
+    assert number(fuzz / "test_texts.py", "MANY") == reliability_inputs.TEXT_INPUTS
+    assert number(fuzz / "test_led_by_coverage.py", "MANY") == reliability_inputs.ATHERIS_RUNS
 
 
 def test_what_was_counted_is_of_tests_that_exist():

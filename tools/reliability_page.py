@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from pages import table
-from reliability_rows import ARRAY_INPUTS, ATHERIS_RUNS, ROWS, TEXT_INPUTS, Row
+from reliability_inputs import ARRAY_INPUTS, ATHERIS_RUNS, TEXT_INPUTS
+from reliability_rows import ROWS, Row
 
 ROOT = Path(__file__).parents[1]
 PAGE, COUNTS = ROOT / "docs" / "reliability.md", ROOT / "results" / "reliability.json"
@@ -122,7 +123,10 @@ def by_reader(counts: Counts) -> str:
 def planned() -> str:
     """Say how many bad files each reader is given, whether that was done or not."""
     rows = [(f"{count:,}", ", ".join(names)) for count, names in ARRAY_INPUTS.items()]
-    texts = "every reader of texts: captions, questions, entities, vocabularies, extraction recipes"
+    texts = (
+        "every reader of texts: captions, questions, entities, vocabularies, WordNet, extraction "
+        "recipes"
+    )
     rows.insert(0, (f"{TEXT_INPUTS:,}, and {ATHERIS_RUNS:,} by Atheris", texts))
     return (
         "\nSo many bad files `make reliability` makes for each; what it did is in the columns of "

@@ -54,6 +54,10 @@ VERIFY = "tests/data/regions/test_verify.py::"
 TORCH = "tests/test_torchfiles.py::"
 NPZ = "tests/data/regions/test_import_npz.py::"
 ZIPPED = "tests/data/entities/test_archive.py::"
+ZIPS = "tests/test_zips.py::"
+BOMBS = "tests/vision/test_bombs.py::"
+BAD_JSON = "tests/reliability/test_bad_json.py::"
+WUPS = "tests/evaluation/test_wups.py::"
 CLOCK = "tests/reliability/test_clock.py::"
 
 DAYS = (
@@ -137,9 +141,10 @@ DAYS = (
     ),
     Row(
         "the disk is full (a small tmpfs): `extract`, `store import`, `import`, `train`, `index` "
-        "(also with `--sentences`, `--compact`, `--from`)",
-        "what was acknowledged stays sound, an older model stays; with room, the same command ends",
-        "`No space left on device` and which file it was for, exit code 1",
+        "(also with `--sentences`, `--compact`, `--from`), `serve` while it adds a folder",
+        "what was acknowledged stays sound, an older model stays; with room, the same command "
+        "ends; `serve` goes on answering",
+        "`No space left on device` and which file it was for, exit code 1; the page says the same",
         (
             f"{ROOM}test_a_full_disk_is_said_in_a_line_and_with_room_it_goes_on",
             f"{ROOM}test_a_disk_that_fills_up_under_a_model_leaves_the_old_one",
@@ -147,15 +152,19 @@ DAYS = (
             f"{NO_ROOM}test_a_disk_that_fills_up_while_sentences_come",
             f"{NO_ROOM}test_a_disk_that_fills_up_while_room_is_given_back",
             f"{NO_ROOM}test_a_disk_that_is_too_small_for_a_copy",
+            f"{NO_ROOM}test_a_disk_that_fills_up_while_serve_adds_a_folder",
             "tests/scoring/test_sinks.py::test_nothing_is_left_behind_when_the_disk_is_full",
         ),
         needs=f"{MOUNTS}, but for the last",
     ),
     Row(
-        "the folder may only be read (a read-only mount), for the same five",
-        "nothing changes; stores, models and indexes in it can be read and searched",
-        "`Read-only file system`, exit code 2",
-        (f"{ROOM}test_a_read_only_folder_is_said_in_a_line_and_can_be_read",),
+        "the folder may only be read (a read-only mount), for the same six",
+        "nothing changes; stores, models and indexes in it can be read, searched and served",
+        "`Read-only file system`, exit code 2; the page says the same",
+        (
+            f"{ROOM}test_a_read_only_folder_is_said_in_a_line_and_can_be_read",
+            f"{NO_ROOM}test_serve_says_that_an_index_may_only_be_read_and_answers",
+        ),
         needs=MOUNTS,
     ),
     Row(
@@ -289,11 +298,44 @@ STRANGERS = (
             f"{TORCH}test_a_zip_bomb_is_refused_before_it_unpacks",
             f"{TORCH}test_parts_that_lie_over_each_other_are_a_bomb",
             f"{TORCH}test_what_torch_takes_for_a_zip_is_checked_as_one",
+            f"{TORCH}test_a_bomb_that_only_torch_sees_is_refused",
+            f"{ZIPS}test_what_does_not_lie_where_its_end_says_is_refused",
+            f"{ZIPS}test_a_record_of_64_bits_that_is_not_there_is_refused",
             f"{NPZ}test_an_npz_bomb_is_refused_before_it_unpacks",
             f"{NPZ}test_what_is_no_archive_or_packed_as_none_is_refused_unread",
             f"{ZIPPED}test_a_bomb_is_refused_unread",
             f"{ZIPPED}test_a_bomb_that_python_would_inflate_whole_is_refused_when_opened",
             f"{PICKLE}test_bombs_do_not_fill_the_memory",
+        ),
+    ),
+    Row(
+        "a zip of hundreds of thousands of members, a table of millions of columns",
+        "refused before Python lists them",
+        "how many it has, and may have",
+        (
+            f"{ZIPS}test_too_many_members_are_refused_before_python_lists_them",
+            f"{NPZ}test_an_archive_of_thousands_of_arrays_is_refused_unread",
+            "tests/data/regions/test_import_tsv.py::test_a_header_of_megabytes_is_refused",
+            f"{TEXTS}test_a_line_of_a_table_that_is_megabytes_long_is_refused",
+        ),
+    ),
+    Row(
+        "weights that are no plain tensors: sparse, quantised, without numbers, or one number said "
+        "to be billions",
+        "refused before they are used",
+        "the file and the tensor's name",
+        (
+            "tests/vision/backbones/test_vgg.py::test_weights_of_odd_kinds_are_refused",
+            "tests/models/test_checkpoints.py::test_what_is_wrong_with_a_checkpoint_is_named",
+        ),
+    ),
+    Row(
+        "a pipe (FIFO) in the place of any file of a folder",
+        "never opened, so nothing waits for it",
+        ONE_LINE,
+        (
+            "tests/reliability/test_pipes.py::test_no_reader_waits_for_a_pipe",
+            f"{PHOTOS}test_files_that_cannot_be_photographs",
         ),
     ),
     Row(
@@ -317,6 +359,20 @@ STRANGERS = (
         (
             f"{PHOTOS}test_too_many_pixels_are_refused_from_the_header_in_silence",
             f"{PHOTOS}test_a_file_of_many_bytes_is_not_read",
+            f"{APP}test_uploads_are_bounded_and_leave_nothing_on_disk",
+        ),
+    ),
+    Row(
+        "a small photograph that takes minutes to decode: a JPEG of thousands of scans or "
+        "segments, a TIFF that lists its strips over and over",
+        "refused before a pixel is decoded, in files and in uploads",
+        "how many scans, segments or strips a photograph has at most",
+        (
+            f"{BOMBS}test_a_jpeg_of_many_scans_is_refused_before_it_is_decoded",
+            f"{BOMBS}test_what_stands_before_the_scans_neither_hides_nor_makes_any",
+            f"{BOMBS}test_a_length_that_only_the_guard_would_believe_hides_nothing",
+            f"{BOMBS}test_metadata_that_pillow_would_join_for_minutes_is_refused",
+            f"{BOMBS}test_a_tiff_that_lists_its_strips_over_and_over_is_refused",
             f"{APP}test_uploads_are_bounded_and_leave_nothing_on_disk",
         ),
     ),
@@ -353,11 +409,25 @@ STRANGERS = (
         ONE_LINE,
         (
             f"{TEXTS}test_json_whose_values_would_not_fit_is_refused_before_they_are_made",
+            f"{TEXTS}test_json_lines_that_would_not_fit_are_refused_before_they_are_made",
+            f"{TEXTS}test_lines_that_would_not_fit_are_refused_before_they_are_made",
+            f"{BAD_JSON}test_json_whose_values_would_not_fit_is_refused_before_they_are_made",
             f"{TEXTS}test_files_that_cannot_be_read",
             f"{TEXTS}test_json_problems_are_one_line",
             f"{SAVED}test_a_gigantic_head_is_refused_unread",
-            "tests/reliability/test_bad_json.py::test_gigantic_json_is_refused_unread",
-            "tests/reliability/test_bad_json.py::test_json_that_is_something_else_is_one_line",
+            f"{BAD_JSON}test_gigantic_json_is_refused_unread",
+            f"{BAD_JSON}test_json_that_is_something_else_is_one_line",
+        ),
+    ),
+    Row(
+        "a WordNet whose synsets are above themselves, lead nowhere, or meet in a trillion ways",
+        "refused when it is read, but for the last, which takes no longer than few ways",
+        ONE_LINE,
+        (
+            f"{WUPS}test_synsets_that_lead_nowhere_or_for_ever_are_refused",
+            f"{WUPS}test_many_ways_up_take_no_longer_than_few",
+            f"{WUPS}test_lines_that_ask_for_more_than_they_hold_are_refused",
+            f"{WUPS}test_a_file_without_end_is_refused_unread",
         ),
     ),
     Row(
@@ -392,7 +462,8 @@ STRANGERS = (
         ),
     ),
     Row(
-        "bad captions, questions, entities, vocabularies, recipes of every format (Hypothesis)",
+        "bad captions, questions, entities, vocabularies, WordNets, recipes of every format "
+        "(Hypothesis)",
         "read, or refused: no crash, no hang, no write outside the target folder",
         "an answer, or one line",
         ("tests/fuzz/test_texts.py::test_many_bad_texts_are_read_or_refused",),
@@ -427,30 +498,3 @@ STRANGERS = (
 )
 
 ROWS = DAYS + STRANGERS
-
-# Bad files that `make reliability` makes for each reader by Hypothesis: fewer of what reads slowly.
-# Those of texts have 10,000 each, and as ATHERIS_RUNS says by Atheris.
-TEXT_INPUTS, ATHERIS_RUNS = 10_000, 20_000
-ARRAY_INPUTS = {
-    10_000: (
-        *("boxes: COCO's JSON", "boxes: COCO's detections", "boxes: TSV"),
-        *("report of an extraction", "recipe: training", "result of an evaluation", "index: head"),
-        *("weights: PyTorch", "weights: safetensors", "backbone: preprocessing"),
-        *(f"photograph: {kind}" for kind in ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")),
-        *("photograph: EXIF in JPEG", "photograph: EXIF in TIFF"),
-    ),
-    2_000: (
-        *("region store", "features: TSV", "features: LXMERT's TSV"),
-        *("features: .npy", "features: .npz"),
-        *("model folder", "model folder: ensemble", "model folder: caption generator"),
-    ),
-    1_000: (
-        *(f"checkpoint: {family}" for family in ("scan", "bfan", "vsrn", "vse++")),
-        *("checkpoint: without a zip", "model folder: r-DAN"),
-    ),
-    500: ("model folder: BERT",),
-    200: (
-        *("model folder: words by a BERT", "model folder: regions", "training run"),
-        *("index: sentences", "index: all files"),
-    ),
-}

@@ -85,7 +85,9 @@ def require_file(path: str | Path, what: str) -> Path:
     if path.is_dir():
         raise InputError(f"{path}: is a folder, wanted {what}")
     if not path.is_file():
-        raise InputError(f"{path}: no such file, wanted {what}")
+        # One of a pipe's kind is not opened: that would wait until somebody writes to it.
+        found = "is a pipe, socket or device" if path.exists() else "no such file"
+        raise InputError(f"{path}: {found}, wanted {what}")
     return path
 
 

@@ -4,7 +4,8 @@ torch's unpickler for weights builds tensors, plain values and the classes that 
 runs nothing; but it inflates compressed members of the zip, which `torch.save` never writes and a
 bomb has, and it does not look at the checksums that `torch.save` wrote. What is a zip is told here
 as torch tells it, by the first bytes: `zipfile` looks for the end of one, and a file on which the
-two disagree would be checked as none and read as one.
+two disagree would be checked as none and read as one. What is in it is read from the list of
+members that both take (`zips.py`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from crossgaze.errors import FileFormatError
 from crossgaze.files import write_atomically
 from crossgaze.zips import PLAIN, open_zip
 
+# What the numbers of weights are; an optimiser's steps and a normalisation's count are whole.
+NUMBERS = (torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int32, torch.int64)
 ZIP = b"PK\x03\x04"  # how a file begins that torch reads as a zip
 
 
@@ -56,6 +59,31 @@ def require_sound(path: Path) -> None:
         bad = archive.testzip()
     if bad is not None:
         raise FileFormatError(path, f"is damaged: {bad} is not what its checksum says")
+
+
+def named_tensors(path: Path, state: Any, what: str) -> dict[str, Tensor]:  # noqa: ANN401
+    """Return a file's named tensors by their names as text; anything else is refused.
+
+    Args:
+        path: the file, for errors.
+        state: what was found in it.
+        what: it is, for errors.
+    """
+    if not isinstance(state, Mapping) or not all(isinstance(v, Tensor) for v in state.values()):
+        raise FileFormatError(path, f"{what} not named tensors")
+    for name, tensor in state.items():
+        if not _is_plain(tensor):
+            raise FileFormatError(path, f"its {name} is not a plain, whole tensor of numbers")
+    return {str(name): tensor for name, tensor in state.items()}
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    """Whether a tensor has all its numbers in memory, each as a number that is computed with."""
+    if tensor.is_nested or tensor.layout != torch.strided or tensor.device.type != "cpu":
+        return False
+    # A tensor of a few bytes can claim any shape by repeating them.
+    whole = tensor.untyped_storage().nbytes() >= tensor.numel() * tensor.element_size()
+    return whole and tensor.dtype in NUMBERS
 
 
 def save_tensors(path: Path, weights: Mapping[str, Tensor]) -> None:

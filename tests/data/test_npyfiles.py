@@ -48,5 +48,5 @@ def test_files_that_are_no_npy(tmp_path, content):
 
 def test_a_file_that_cannot_be_opened(tmp_path):
     (tmp_path / "x.npy").mkdir()
-    with pytest.raises(InputError, match=r"x.npy: cannot be read: Is a directory"):
+    with pytest.raises(InputError, match=r"x.npy: is a folder, wanted a .npy file"):
         map_npy(tmp_path / "x.npy")

@@ -49,14 +49,20 @@ def test_bad_bytes_name_their_line(tmp_path, mark):
 
 @pytest.mark.parametrize(
     "value",
-    [[[]] * 999, [{"a": {}}] * 999, ["a\u00e9"] * 999, [1.5, 2, -3] * 333, {"a": "b" * 9999}],
+    [
+        *([[]] * 999, [{"a": {}}] * 999, ["a\u00e9"] * 999, [1.5, 2, -3] * 333, {"a": "b" * 9999}),
+        # One wide character makes a text take two or four bytes for each of its others.
+        *({"a": "\u2019" + "b" * 9999}, {"a": "\U0001f600" + "b" * 9999}),
+        [["\U0001f600" + "b" * 99]] * 99,
+    ],
 )
+@pytest.mark.parametrize("escaped", [True, False])
 def test_json_whose_values_would_not_fit_is_refused_before_they_are_made(
-    tmp_path, monkeypatch, value
+    tmp_path, monkeypatch, value, escaped
 ):
-    text = json.dumps(value)
+    text = json.dumps(value, ensure_ascii=escaped)
     path = put(tmp_path, text)
-    monkeypatch.setattr(textfiles, "LARGE_JSON", 100)
+    monkeypatch.setattr(textfiles, "LARGE_TEXT", 100)
     tracemalloc.start()
     made = json.loads(text)
     took, _ = tracemalloc.get_traced_memory()
@@ -68,6 +74,37 @@ def test_json_whose_values_would_not_fit_is_refused_before_they_are_made(
         read_json(path, "x")
     monkeypatch.setattr(memory, "free_bytes", lambda: 12 * took + 10 * len(text))
     assert read_json(path, "x") == value
+
+
+def test_lines_that_would_not_fit_are_refused_before_they_are_made(tmp_path, monkeypatch):
+    monkeypatch.setattr(textfiles, "LARGE_TEXT", 100)
+    path = put(tmp_path, "ab\n" * 999)
+    tracemalloc.start()
+    made = read_lines(path, "x")
+    took, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert made == ["ab"] * 999
+    monkeypatch.setattr(memory, "free_bytes", lambda: took)
+    with pytest.raises(InputError, match=r"file.txt: 2,997 characters of text need .* split the"):
+        read_lines(path, "x")
+
+
+def test_json_lines_that_would_not_fit_are_refused_before_they_are_made(tmp_path, monkeypatch):
+    monkeypatch.setattr(textfiles, "LARGE_TEXT", 100)
+    path = put(tmp_path, '{"a": [[],[],[],[]]}\n' * 99)  # no line of which is large
+    assert len(list(read_jsonl(path, "x"))) == 99
+    monkeypatch.setattr(memory, "free_bytes", lambda: 50_000)
+    with pytest.raises(InputError, match=r"file.txt: 2,079 characters of JSON need .* split the"):
+        list(read_jsonl(path, "x"))
+
+
+def test_a_line_of_a_table_that_is_megabytes_long_is_refused(tmp_path):
+    names = {"image": ["image"], "caption": ["caption"]}
+    for text, line in (("image,caption\n" + "," * 1_000_001, 2), ("," * 1_000_001, 1)):
+        path = put(tmp_path, text)
+        says = rf"file.txt, line {line}: has 1,000,001 characters, wanted 1,000,000 at most"
+        with pytest.raises(FileFormatError, match=says):
+            read_table(path, "captions", names, {})
 
 
 def test_files_that_cannot_be_read(tmp_path, monkeypatch):

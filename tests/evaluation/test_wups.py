@@ -5,7 +5,7 @@ from itertools import combinations
 
 import pytest
 
-from crossgaze.errors import InputError, MissingExtraError
+from crossgaze.errors import FileFormatError, InputError, MissingExtraError
 from crossgaze.evaluation import wordnet
 from crossgaze.evaluation.wordnet import Nouns
 from crossgaze.evaluation.wups import Wups, answer_parts
@@ -26,9 +26,13 @@ TREE = {
 
 @pytest.fixture
 def folder(tmp_path):
+    return write(tmp_path, TREE)
+
+
+def write(folder, tree):
     senses = {}
     data = ["  1 a licence, indented"]
-    for offset, (word, above) in TREE.items():
+    for offset, (word, above) in tree.items():
         senses.setdefault(word, []).append(offset)
         links = " ".join(f"@ {up:08} n 0000" for up in above)
         data.append(
@@ -39,10 +43,10 @@ def folder(tmp_path):
         count = len(offsets)
         places = " ".join(f"{offset:08}" for offset in offsets)
         index.append(f"{word} n {count} 1 @ {count} 0 {places}  ")
-    (tmp_path / "data.noun").write_text("\n".join(data) + "\n")
-    (tmp_path / "index.noun").write_text("\n".join(index) + "\n")
-    (tmp_path / "noun.exc").write_text("kine cat\n")
-    return tmp_path
+    (folder / "data.noun").write_text("\n".join(data) + "\n")
+    (folder / "index.noun").write_text("\n".join(index) + "\n")
+    (folder / "noun.exc").write_text("kine cat\n")
+    return folder
 
 
 def test_similarity_is_that_of_wu_and_palmer(folder):
@@ -80,6 +84,61 @@ def test_scores_as_worked_by_hand(folder):
     assert wups(("chair", "table"), ("table", "chair"), 0.9) == 1
     assert wups((), ("table",), 0.0) == 0
     assert answer_parts("table, night_stand ,") == ("table", "night_stand")
+
+
+@pytest.mark.parametrize(
+    ("tree", "message"),
+    [
+        ({1: ("dog", (2,)), 2: ("cat", (1,))}, "has synset 1 above itself, or below 100 others"),
+        ({1: ("dog", (1,))}, "has synset 1 above itself"),
+        ({1: ("dog", ()), 2: ("cat", (1, 9))}, "has synset 2 below 9, which is not there"),
+        (
+            {n: ("dog", (n - 1,) if n > 1 else ()) for n in range(1, 102)},
+            "has synset 101 above itself, or below 100 others and more",
+        ),
+    ],
+)
+def test_synsets_that_lead_nowhere_or_for_ever_are_refused(tmp_path, tree, message):
+    with pytest.raises(FileFormatError, match=rf"data\.noun: {message}"):
+        Nouns.open(write(tmp_path, tree))
+
+
+def test_a_hundred_synsets_may_lie_one_above_the_other(tmp_path):
+    tree = {n: (f"w{n}", (n - 1,) if n > 1 else ()) for n in range(1, 101)}
+    assert Nouns.open(write(tmp_path, tree)).wup(100, 1) == pytest.approx(2 / 101)
+
+
+def test_many_ways_up_take_no_longer_than_few(tmp_path):
+    """Forty levels of two, each below both of the next: 2 to the 40th ways."""
+    tree = {1: ("top", ()), 2: ("top", ())}
+    for low in range(3, 81, 2):
+        tree |= {low: ("low", (low - 2, low - 1)), low + 1: ("low", (low - 2, low - 1))}
+    assert Nouns.open(write(tmp_path, tree)).wup(79, 80) == pytest.approx(2 * 39 / (2 * 39 + 2))
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "message"),
+    [
+        ("index.noun", "dog n 1 0 1 0 00000077", "has 'dog' in synset 77, which is not in data"),
+        ("index.noun", "dog n 1 0 1 0" + " 00000001" * 1001, "line 14: is not WordNet's"),
+        ("index.noun", "dog n 1 0 1 0 " + "9" * 5000, "line 14: is not WordNet's"),
+        ("data.noun", "00000010 06 n 01 table 0 999999999 | x", "line 11: is not WordNet's"),
+    ],
+)
+def test_lines_that_ask_for_more_than_they_hold_are_refused(folder, file, line, message):
+    path = folder / file
+    lines = path.read_text().splitlines()
+    message = message.replace("14", str(len(lines) + 1))
+    path.write_text("\n".join([*lines, line]) + "\n")
+    with pytest.raises(FileFormatError, match=message):
+        Nouns.open(folder)
+
+
+def test_a_file_without_end_is_refused_unread(folder):
+    with (folder / "index.noun").open("r+b") as file:
+        file.truncate(1 << 30)
+    with pytest.raises(InputError, match=r"index.noun: has 1,073,741,824 bytes, .* 67,108,864 at"):
+        Nouns.open(folder)
 
 
 def test_what_is_not_wordnet_is_refused(folder, tmp_path, monkeypatch):

@@ -8,6 +8,8 @@ import json
 import numpy as np
 import pytest
 
+from crossgaze import memory
+from crossgaze.data import textfiles
 from crossgaze.data.regions.merge import merge_stores
 from crossgaze.data.regions.writer import RegionWriter
 from crossgaze.errors import InputError
@@ -59,6 +61,18 @@ def test_json_that_is_something_else_is_one_line(tmp_path, name, text):
     with pytest.raises(InputError, match=file) as caught:
         read(tmp_path / file)
     assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["boxes", "ranks", "queries", "log"])
+def test_json_whose_values_would_not_fit_is_refused_before_they_are_made(
+    tmp_path, monkeypatch, name
+):
+    file, read = READERS[name]
+    (tmp_path / file).write_text('{"a":[' + "[]," * 999 + "[]]}\n")
+    monkeypatch.setattr(textfiles, "LARGE_TEXT", 100)
+    monkeypatch.setattr(memory, "free_bytes", lambda: 50_000)
+    with pytest.raises(InputError, match=rf"{file}: [\d,]+ characters of JSON need .* split the"):
+        read(tmp_path / file)
 
 
 def result(**changes):

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,7 @@ from crossgaze.search.moving import move_index
 from durability_parts import CHILD, TENDING, answers, make_world
 
 pytest.importorskip("lancedb", reason="needs crossgaze[search]")
+SERVING = Path(__file__).with_name("serving_child.py")
 engines = pytest.mark.parametrize("engine", ["lance", "milvus"])
 WORDS = ("red", "green", "blue", "dog", "cat", "runs", "snow")
 
@@ -33,7 +35,7 @@ def make_index(world, engine):
         return answers(index)
 
 
-def on_a_small_disk(place, room, *command):
+def on_a_small_disk(place, room, *command, says="failed 1 "):
     """Run a program while a folder lies on a disk of its own, with so many kilobytes to spare.
 
     Returns:
@@ -53,7 +55,7 @@ def on_a_small_disk(place, room, *command):
     shutil.rmtree(place)
     saved.rename(place)
     lines = done.stdout.splitlines()
-    assert lines[-1].startswith("failed 1 "), (done.stdout, done.stderr)
+    assert lines[-1].startswith(says), (done.stdout, done.stderr)
     assert "No space left on device" in lines[-1]
     assert f"{place}/" in lines[-1]  # which disk is full
     return lines
@@ -122,6 +124,41 @@ def test_a_disk_that_is_too_small_for_a_copy(tmp_path, engine, room):
         search_parts.Index.open(moved)
     move_index(world / "index", moved, engine)  # with room again, over what is left of it
     with search_parts.Index.open(moved, source=search_parts.CellSource()) as index:
+        assert answers(index) == before
+
+
+@needs_mounts
+def test_a_disk_that_fills_up_while_serve_adds_a_folder(tmp_path):
+    """The page is told, the service goes on answering, and what was acknowledged is there."""
+    pytest.importorskip("fastapi", reason="needs crossgaze[serve]")
+    world = tmp_path / "world"
+    before = make_index(world, "lance")
+    for number in range(300):
+        search_parts.make_photo(world / "photos" / f"more{number:03}.png", f"more {number}")
+    lines = on_a_small_disk(world / "index", 60, SERVING, world, says="failed ")
+    assert lines[:-1] == ["200", "200"]
+    with search_parts.reopen(world) as index:
+        assert before.items() <= answers(index).items()
+        index.add(world / "photos")  # with room again it goes on
+        assert len(answers(index)) == 330
+
+
+@needs_mounts
+def test_serve_says_that_an_index_may_only_be_read_and_answers(tmp_path):
+    pytest.importorskip("fastapi", reason="needs crossgaze[serve]")
+    world = tmp_path / "world"
+    before = make_index(world, "lance")
+    search_parts.make_photo(world / "photos" / "new.png", "new")
+    place = world / "index"
+    script = f'mount --bind {place} {place} && mount -o remount,bind,ro {place} && exec "$@"'
+    words = ["unshare", "-rm", "bash", "-c", script, "bash", sys.executable, SERVING, world]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    first, second, said = done.stdout.splitlines()
+    assert (first, second) == ("200", "200")
+    assert said.startswith("failed ")
+    assert "Read-only file system" in said
+    assert f"{place}/" in said
+    with search_parts.reopen(world) as index:
         assert answers(index) == before
 
 

@@ -30,6 +30,7 @@ from crossgaze.web.problems import INSIDE
 from crossgaze.web.routes import images as images_routes
 from crossgaze.web.routes import search as search_routes
 from crossgaze.web.shell import HEADERS
+from photo_files import scans
 from web_parts import QUERY, client_of, make_world, reopen, running
 
 HOWS = ("get", "head")
@@ -205,6 +206,9 @@ def test_uploads_are_bounded_and_leave_nothing_on_disk(world, tmp_path, monkeypa
         other = client.post("/search", content=b"<svg xmlns='http://www.w3.org/2000/svg'/>")
         assert other.status_code == 422
         assert "is not an image" in other.json()["error"]
+        many = client.post("/search", content=scans(101))
+        assert many.status_code == 422
+        assert "has more than 100 scans, wanted a photograph" in many.json()["error"]
         empty = client.post("/search", content=b"")
         assert (empty.status_code, empty.json()["error"]) == (
             422,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from crossgaze.errors import FileFormatError, InputError
+from crossgaze.errors import FileFormatError, InputError, require_file
 
 # What NumPy raises, by experiment, on a header that is cut off, garbled or absurd.
 _NPY_ERRORS = (ValueError, TypeError, SyntaxError, TokenError, OverflowError, EOFError)
@@ -17,6 +17,7 @@ _NPY_ERRORS = (ValueError, TypeError, SyntaxError, TokenError, OverflowError, EO
 
 def map_npy(path: Path) -> np.memmap[Any, np.dtype[Any]]:
     """Return the array of a .npy file, mapped for reading: none of its numbers are read."""
+    require_file(path, "a .npy file")
     try:
         with warnings.catch_warnings():
             # NumPy warns of headers that Python 2 wrote, as those of the public data may be.

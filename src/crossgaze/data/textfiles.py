@@ -23,13 +23,21 @@ from crossgaze.memory import require_room
 # The largest public caption file (Karpathy's MS-COCO) has 144 MB.
 MAX_FILE_BYTES = 1 << 30
 MAX_HEAD_BYTES = 1 << 24  # of a file that says what lies beside it: a page, with many labels more
-LARGE_JSON = 1 << 26  # characters beyond which it is reckoned first what the values take
+LARGE_TEXT = 1 << 26  # characters beyond which it is reckoned first what is made of them
 # Bytes at most of a place in a list and the number there, a list, an object, half of a string.
 JSON_BYTES = {",": 40, "[": 96, "{": 240, '"': 28}
+LINE_BYTES = {"\n": 64}  # a place in a list, and of a text what is not its characters
 MAX_SENTENCE_CHARS = 100_000
+MAX_ROW_CHARS = 1_000_000  # on one line of a table: ten of the longest sentences
 MAX_NAME_CHARS = 1_000
 DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
 _UNUSABLE_IN_NAME = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
+# What a text of four or two bytes a character holds, and what JSON writes it as: the halves that
+# begin a character beyond \uffff, any that is not Latin-1.
+_WIDTHS = (
+    (4, re.compile("[\U00010000-\U0010ffff]"), re.compile(r"\\u[dD][89abAB]")),
+    (2, re.compile("[^\x00-\xff]"), re.compile(r"\\u(?!00)")),
+)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -68,7 +76,12 @@ def read_lines(path: str | Path, what: str) -> list[str]:
     Only "\n" and "\r\n" end a line: str.splitlines would also cut at U+2028 and its kin, which
     stand inside captions of the web.
     """
-    lines = read_text(path, what).split("\n")
+    return _lines(read_text(path, what), path)
+
+
+def _lines(text: str, path: str | Path) -> list[str]:
+    _require_room(text, path, LINE_BYTES, "characters of text")
+    lines = text.split("\n")
     if not lines[-1]:
         lines.pop()
     return [line.removesuffix("\r") for line in lines]
@@ -76,19 +89,37 @@ def read_lines(path: str | Path, what: str) -> list[str]:
 
 def read_json(path: str | Path, what: str) -> object:
     """Return the value in a JSON file; a key twice in one object is an error."""
+    return _parse(read_text(path, what), path)
+
+
+def read_json_text(path: str | Path, what: str) -> str:
+    """Return the text of a file to be parsed as JSON, if its values will fit into memory."""
     text = read_text(path, what)
-    if len(text) > LARGE_JSON:
-        _require_room(text, path)
-    return _parse(text, path)
+    require_json_room(text, path)
+    return text
 
 
-def _require_room(text: str, path: str | Path) -> None:
+def require_json_room(text: str, path: str | Path) -> None:
     """Refuse JSON whose values would not fit into memory: `[[],[],` takes thirty times its size."""
-    count = {sign: text.count(sign) for sign in ',[{"'}
-    need = len(text) + sum(count[sign] * each for sign, each in JSON_BYTES.items())
-    require_room(
-        str(path), len(text), -(-need // len(text)), "characters of JSON", "split the file"
-    )
+    _require_room(text, path, JSON_BYTES, "characters of JSON")
+
+
+def _require_room(text: str, path: str | Path, each: Mapping[str, int], unit: str) -> None:
+    if len(text) <= LARGE_TEXT:
+        return
+    need = _width(text) * len(text) + sum(text.count(sign) * more for sign, more in each.items())
+    require_room(str(path), len(text), -(-need // len(text)), unit, "split the file")
+
+
+def _width(text: str) -> int:
+    r"""Return how many bytes Python takes for each character of the widest texts made of this one.
+
+    All of a text take as many as its widest, be it written as itself or as JSON's \u2019.
+    """
+    for width, wide, escaped in _WIDTHS:
+        if (not text.isascii() and wide.search(text)) or escaped.search(text):
+            return width
+    return 1
 
 
 def parse_head(path: Path, what: str, most: int = MAX_HEAD_BYTES) -> Any:  # noqa: ANN401 (JSON is Any)
@@ -104,7 +135,7 @@ def parse_head(path: Path, what: str, most: int = MAX_HEAD_BYTES) -> Any:  # noq
 
 def read_jsonl(path: str | Path, what: str) -> Iterator[tuple[int, dict[str, object]]]:
     """Yield (line number, object) for each line of a JSON Lines file; blank lines hold nothing."""
-    for number, line in enumerate(read_lines(path, what), start=1):
+    for number, line in enumerate(_lines(read_json_text(path, what), path), start=1):
         if line.strip():
             yield number, parse_object(line, path, number)
 
@@ -118,6 +149,7 @@ def parse_object(text: str, path: str | Path, line: int) -> dict[str, object]:
 
 
 def _parse(text: str, path: str | Path, line: int | None = None) -> object:
+    require_json_room(text, path)
     try:
         value: object = _DECODER.decode(text)
         return value
@@ -185,7 +217,7 @@ def read_table(
         optional: the same for fields that may be there.
     """
     text = read_text(path, what)
-    header = io.StringIO(text, newline="").readline().rstrip("\r\n")
+    header = next(_bounded(path, text), "").rstrip("\r\n")
     for delimiter in DELIMITERS:
         columns = _columns(header, delimiter)
         lowered = {name.lower() for name in columns}
@@ -226,7 +258,7 @@ def _rows(
     path: str | Path, text: str, delimiter: str, width: int
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield (line on which it starts, fields) for each row under the header."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    reader = csv.reader(_bounded(path, text), delimiter=delimiter, strict=True)
     line = 1
     try:
         for row in reader:
@@ -242,6 +274,18 @@ def _rows(
             line = reader.line_num + 1
     except csv.Error as error:
         raise FileFormatError(path, f"is not a table: {error}", line=line) from None
+
+
+def _bounded(path: str | Path, text: str) -> Iterator[str]:
+    """Give the lines of a table: one of commas alone would become a list eight times as large."""
+    for number, line in enumerate(io.StringIO(text, newline=""), start=1):
+        if len(line) > MAX_ROW_CHARS:
+            raise FileFormatError(
+                path,
+                f"has {len(line):,} characters, wanted {MAX_ROW_CHARS:,} at most",
+                line=number,
+            )
+        yield line
 
 
 def kind_of(value: object) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from crossgaze.data.textfiles import read_text
+from crossgaze.data.textfiles import read_json_text
 from crossgaze.errors import FileFormatError, InputError
 from crossgaze.evaluation.bootstrap import BootstrapConfig, Estimate, differences
 from crossgaze.evaluation.evaluate import Evaluation, Fold, Protocol
@@ -136,7 +136,7 @@ def read_ranks(path: str | Path) -> dict[int, tuple[tuple[str, ...], list[Retrie
     Returns:
         For each number of folds, the images in order and the ranks of each fold.
     """
-    file, text = Path(path), read_text(path, "a result of crossgaze evaluate --out")
+    file, text = Path(path), read_json_text(path, "a result of crossgaze evaluate --out")
     try:
         tree = json.loads(text)
         if tree["format"] != FORMAT or tree["version"] != VERSION:

@@ -7,14 +7,17 @@ and not imported), and a folder of NLTK's data (`corpora/wordnet`) holds the sam
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from crossgaze.data.textfiles import read_bytes
 from crossgaze.errors import FileFormatError, MissingExtraError, require_folder
 
+MAX_BYTES = 1 << 26  # of a file; the largest of WordNet 3.0 has 15 MB
+MAX_SENSES, MAX_ABOVE = 1_000, 100  # of a word, and one above the other; WordNet has 29 and 19
 FILES = ("index.noun", "data.noun", "noun.exc")
 # How a plural ends, and the singular (morphy(7WN), rules of detachment for nouns).
 ENDINGS = (
@@ -103,8 +106,9 @@ class Nouns:
         found, front, steps = {synset: 0}, [synset], 0
         while front:
             steps += 1
-            front = [up for low in front for up in self.above[low] if up not in found]
-            found |= {up: steps for up in front if up not in found}
+            ups = (up for low in front for up in self.above[low] if up not in found)
+            front = list(dict.fromkeys(ups))  # once, however many lead to it
+            found |= dict.fromkeys(front, steps)
         return found
 
     @cache  # noqa: B019
@@ -139,13 +143,17 @@ def _read(folder: Path) -> Nouns:
         try:
             pointers = int(words[3])
             senses[words[0]] = tuple(int(offset) for offset in words[6 + pointers :])
+            if len(senses[words[0]]) > MAX_SENSES:
+                raise ValueError
         except (IndexError, ValueError):
             raise FileFormatError(folder / "index.noun", "is not WordNet's", line=number) from None
     for number, words in _lines(folder / "data.noun"):
         try:
             offset, lemmas = int(words[0]), int(words[3], 16)
             rest = words[4 + 2 * lemmas :]
-            links = [rest[1 + 4 * place : 5 + 4 * place] for place in range(int(rest[0]))]
+            if (count := int(rest[0])) > len(rest) // 4:
+                raise ValueError
+            links = [rest[1 + 4 * place : 5 + 4 * place] for place in range(count)]
             above[offset] = tuple(int(to) for sign, to, *_ in links if sign in ("@", "@i"))
             first = words[4].lower()
             names[offset] = (first, senses[first].index(offset) + 1)
@@ -154,14 +162,47 @@ def _read(folder: Path) -> Nouns:
     irregular: dict[str, tuple[str, ...]] = {}
     for _, (plural, *singulars) in _lines(folder / "noun.exc"):
         irregular[plural] = tuple(singulars)
+    _require_ladder(folder, senses, above)
     return Nouns(senses, above, names, irregular)
+
+
+def _require_ladder(
+    folder: Path, senses: Mapping[str, tuple[int, ...]], above: Mapping[int, tuple[int, ...]]
+) -> None:
+    """Refuse synsets that are not there, and such that lead up for ever or nearly so."""
+    for word, offsets in senses.items():
+        if lost := [offset for offset in offsets if offset not in above]:
+            problem = f"has {word!r} in synset {lost[0]}, which is not in data.noun"
+            raise FileFormatError(folder / "index.noun", problem)
+    below: dict[int, list[int]] = {offset: [] for offset in above}
+    for offset, ups in above.items():
+        for up in ups:
+            if up not in below:
+                problem = f"has synset {offset} below {up}, which is not there"
+                raise FileFormatError(folder / "data.noun", problem)
+            below[up].append(offset)
+    # From the top down: a synset follows when all above it are done, at the place of the deepest.
+    waiting = {offset: len(ups) for offset, ups in above.items()}
+    front = [offset for offset, count in waiting.items() if not count]
+    for _ in range(MAX_ABOVE):
+        ready = []
+        for offset in front:
+            del waiting[offset]
+            for low in below[offset]:
+                waiting[low] -= 1
+                ready += [] if waiting[low] else [low]
+        front = ready
+    if waiting:
+        problem = f"has synset {min(waiting)} above itself, or below {MAX_ABOVE} others and more"
+        raise FileFormatError(folder / "data.noun", problem)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Give the lines of a database file, without its licence, which is indented."""
     if not path.is_file():
         raise FileFormatError(path, "is missing, wanted WordNet's files")
-    with path.open(encoding="utf-8", errors="replace") as file:
-        for number, line in enumerate(file, 1):
-            if line.strip() and not line.startswith(" "):
-                yield number, line.partition(" | ")[0].split()
+    text = read_bytes(path, "WordNet's files", MAX_BYTES).decode(errors="replace")
+    for number, line in enumerate(text.split("\n"), 1):
+        words = line.partition(" | ")[0].split()
+        if words and not line.startswith(" "):
+            yield number, words

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from crossgaze.data.textfiles import read_text
+from crossgaze.data.textfiles import read_json_text
 from crossgaze.errors import FileFormatError, InputError
 from crossgaze.evaluation.report import FORMAT, UNREADABLE
 
@@ -51,7 +51,7 @@ def read_queries(result: str | Path, side: Side = "sentences") -> list[Query]:
     """
     if side not in ("sentences", "images"):
         raise InputError(f"of: got {side!r}, wanted sentences or images")
-    file, text = Path(result), read_text(result, "a result of crossgaze evaluate --out")
+    file, text = Path(result), read_json_text(result, "a result of crossgaze evaluate --out")
     try:
         tree = json.loads(text)
         if tree["format"] != FORMAT:

@@ -32,7 +32,7 @@ from crossgaze.models.scan import ScanConfig
 from crossgaze.models.text import TextConfig
 from crossgaze.models.vse import VseConfig
 from crossgaze.models.vsrn import VsrnConfig
-from crossgaze.torchfiles import load_torch
+from crossgaze.torchfiles import load_torch, named_tensors
 
 POOLING = {"LogSumExp": "LSE", "Mean": "AVG", "Sum": "SUM", "Max": "MAX"}
 DIRECTION = {"t2i": "t-i", "i2t": "i-t"}
@@ -259,14 +259,8 @@ def _states(path: Path, raw: Mapping[str, Any]) -> list[Any]:
 
 def _state(path: Path, state: Any) -> dict[str, Tensor]:  # noqa: ANN401
     """Return a state with plain keys: DataParallel puts `module.` in front of them."""
-    if not isinstance(state, Mapping) or not all(isinstance(v, Tensor) for v in state.values()):
-        raise FileFormatError(path, "its model's states are not named tensors")
-    for key, value in state.items():
-        # A tensor of a few bytes can claim any shape by repeating them.
-        dense = value.layout == torch.strided and value.device.type == "cpu"
-        if not dense or value.untyped_storage().nbytes() < value.numel() * value.element_size():
-            raise FileFormatError(path, f"its {key} is not a plain, whole tensor")
-    plain = {str(key).removeprefix("module."): value for key, value in state.items()}
+    named = named_tensors(path, state, "its model's states are")
+    plain = {key.removeprefix("module."): value for key, value in named.items()}
     if len(plain) < len(state):
         raise FileFormatError(path, "its model has keys both with and without 'module.'")
     return plain

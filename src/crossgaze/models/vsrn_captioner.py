@@ -36,7 +36,7 @@ from torch.nn import functional as F
 from crossgaze.config import build, to_dict
 from crossgaze.data.text.vocabulary import END, PAD, START, Vocabulary
 from crossgaze.data.textfiles import read_json
-from crossgaze.errors import FileFormatError, InputError, require_folder
+from crossgaze.errors import FileFormatError, InputError, require_file, require_folder
 from crossgaze.files import write_json
 from crossgaze.models.checks import require_positive, require_share, require_whole
 from crossgaze.models.companion import Companion
@@ -247,7 +247,7 @@ class Captioner(Companion):
             raise FileFormatError(folder / "config.json", f"is not of a {FORMAT}")
         config = build(CaptionerConfig, head.get("config"), source=str(folder / "config.json"))
         vocabulary = Vocabulary.load(folder / "vocab.json")
-        path = folder / "model.safetensors"
+        path = require_file(folder / "model.safetensors", "a caption generator's weights")
         try:
             weights = load_file(path)
         except (SafetensorError, OSError) as error:

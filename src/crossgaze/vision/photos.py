@@ -23,10 +23,10 @@ from PIL.GifImagePlugin import GifImageFile
 from PIL.ImageFile import ImageFile
 from PIL.JpegImagePlugin import JpegImageFile
 from PIL.PngImagePlugin import PngImageFile
-from PIL.TiffImagePlugin import TiffImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 
 from crossgaze.errors import InputError, nearest, one_line
+from crossgaze.vision.bombs import Tiff, jpeg_problem, tiles_problem
 
 MAX_PIXELS = 100_000_000  # the guard against decompression bombs
 MAX_BYTES = 1 << 30  # room for MAX_PIXELS of 16-bit RGBA, uncompressed
@@ -49,7 +49,7 @@ _FORMATS: tuple[tuple[str, tuple[bytes, ...], type[ImageFile]], ...] = (
     ("WebP", (b"RIFF",), WebPImageFile),
     ("GIF", (b"GIF87a", b"GIF89a"), GifImageFile),
     ("BMP", (b"BM",), BmpImageFile),
-    ("TIFF", (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"), TiffImageFile),
+    ("TIFF", (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"), Tiff),
 )
 
 # What makes a photograph upright, by its EXIF orientation; from 5 on, width and height swap.
@@ -116,7 +116,8 @@ def read_photo(
     likewise by the smallest of 1, 255 and 65,535 that holds them all.
 
     The file is refused before any pixel is decoded when its header announces more than
-    `max_pixels`, or more than `PIL.Image.MAX_IMAGE_PIXELS` where somebody has lowered that.
+    `max_pixels`, or more than `PIL.Image.MAX_IMAGE_PIXELS` where somebody has lowered that; and
+    when it asks for them to be decoded over and over (see `bombs.py`).
 
     Args:
         path_or_file: a regular file, or an open binary file, which is read from where it stands
@@ -150,15 +151,17 @@ def read_photo(
         raise InputError(f"fit: found {fit!r}{nearest(str(fit), _FITS)}, wanted one of {_FITS}")
     max_pixels = _within("max_pixels", max_pixels, 1 << 32)
     name, data = _bytes_of(path_or_file)
-    kind, reader = format_of(name, data)
+    kind, image_of = opener(name, data)
     lowered = Image.MAX_IMAGE_PIXELS
     if lowered is not None and lowered < _PILLOW_LIMIT:
         max_pixels = min(max_pixels, lowered)
     with quiet():
         try:
-            image = reader(io.BytesIO(data))
+            image = image_of()
             width, height = image.size
             if width * height <= max_pixels:
+                if problem := tiles_problem(image):
+                    raise ValueError(problem)
                 with nullcontext() if budget is None else budget(width * height):
                     return _decode(image, size, fit, multiple)
         # A decoder fed with broken bytes raises nearly anything: OSError, SyntaxError, ValueError,
@@ -223,6 +226,14 @@ def format_of(name: str, data: bytes) -> tuple[str, type[ImageFile]]:
         if data.startswith(starts) and (kind != "WebP" or data[8:12] == b"WEBP"):
             return kind, reader
     raise PhotoError(name, f"is not an image (it begins with {data[:8]!r}), {_WANTED}")
+
+
+def opener(name: str, data: bytes) -> tuple[str, Callable[[], ImageFile]]:
+    """Return a format's name and what opens the file, once it has been looked at without Pillow."""
+    kind, reader = format_of(name, data)
+    if kind == "JPEG" and (problem := jpeg_problem(data)):
+        raise PhotoError(name, problem)
+    return kind, lambda: reader(io.BytesIO(data))
 
 
 def _decode(image: ImageFile, size: int | None, fit: str, multiple: int) -> Photo:

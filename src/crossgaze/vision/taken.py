@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from datetime import UTC, datetime
 
 from PIL import ExifTags
 
-from crossgaze.vision.photos import format_of, quiet
+from crossgaze.vision.photos import opener, quiet
 
 
 def taken_at(data: bytes) -> int | None:
@@ -20,8 +19,8 @@ def taken_at(data: bytes) -> int | None:
     """
     with quiet():
         try:
-            _, reader = format_of("photograph", data)
-            exif = reader(io.BytesIO(data)).getexif()
+            _, image_of = opener("photograph", data)
+            exif = image_of().getexif()
             inner = exif.get_ifd(ExifTags.IFD.Exif)
             text = inner.get(ExifTags.Base.DateTimeOriginal) or exif.get(ExifTags.Base.DateTime)
             found = datetime.strptime(str(text).strip("\0 "), "%Y:%m:%d %H:%M:%S")

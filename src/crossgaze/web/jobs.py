@@ -7,6 +7,7 @@ import threading
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
+from crossgaze.cli import failures
 from crossgaze.progress import Pace
 from crossgaze.search.engines import open_tables
 from crossgaze.search.entries import clean_tags
@@ -127,7 +128,7 @@ class Indexing:
         except _StoppedError:
             self.job = Job(state="failed", folder=folder, words="stopped; what was done is kept")
         except Exception as error:  # noqa: BLE001 (there is nobody above who could tell the page)
-            self.job = Job(state="failed", folder=folder, words=explain(error)[1])
+            self.job = Job(state="failed", folder=folder, words=_why(error))
         else:
             done = report.added + report.changed
             self.job = Job(state="done", folder=folder, done=done, of=done, words=told(report))
@@ -147,6 +148,13 @@ class Indexing:
                 "seconds_left": None if left is None else round(left),
             }
         )
+
+
+def _why(error: Exception) -> str:
+    """Return what ended the work, as the command line says it; of a bug only that it is one."""
+    if failures.is_unexpected(error):
+        return explain(error)[1]
+    return failures.explain(error, [])[1]
 
 
 def told(report: IndexReport) -> str:

@@ -189,7 +189,7 @@ def test_a_damaged_or_vanished_member_is_named(tmp_path):
         Entities.open(path)["42"]
     entities = Entities.open(folder(tmp_path / "f"))
     (tmp_path / "f" / "Annotations" / "42.xml").unlink()
-    with pytest.raises(FileFormatError, match=r"Annotations/42.xml: cannot be read"):
+    with pytest.raises(InputError, match=r"Annotations/42.xml: no such file, wanted annotations"):
         entities["42"]
     entities = Entities.open(zipped(path, {"Annotations/1.xml": XML, "Sentences/1.txt": "a"}))
     zipped(path, {"Annotations/2.xml": XML, "Sentences/2.txt": "a"})

@@ -175,11 +175,18 @@ def test_damaged_archives_are_named_in_one_line(tmp_path, content, message):
     assert not (tmp_path / "s").exists()
 
 
+def test_an_archive_of_thousands_of_arrays_is_refused_unread(tmp_path):
+    arrays = {str(number): np.ones(1) for number in range(1001)}
+    np.savez(tmp_path / "a.npz", **arrays)
+    with pytest.raises(FileFormatError, match=r"a\.npz: has 1,001 members, wanted 1,000 at most"):
+        import_npz(tmp_path, tmp_path / "store")
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"no zip", "is not a readable zip file: File is not a zip file"),
-        (b"", "is not a readable zip file: File is not a zip file"),
+        (b"no zip", "is not a readable zip file: it has no end"),
+        (b"", "is not a readable zip file: it has no end"),
         (with_flag(packed(FEATURES), 8, 97), "has 'x.npy' packed by method 97, wanted stored or d"),
         (packed(FEATURES, zipfile.ZIP_LZMA), "has 'x.npy' packed by LZMA, wanted stored or defl"),
         (packed(FEATURES, zipfile.ZIP_BZIP2), "has 'x.npy' packed by bzip2, wanted stored or d"),

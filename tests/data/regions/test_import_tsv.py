@@ -74,6 +74,19 @@ def test_lxmerts_ten_columns_fill_the_labels(tmp_path, header):
     assert verify(tmp_path / "s").sound
 
 
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        (["num_boxes"] * 1001, "has 1,001 tab-separated fields, wanted 1,000 at most"),
+        (["num_boxes", "x" * 100_000], "has a header of 100,009 bytes, wanted 100,000 at most"),
+    ],
+)
+def test_a_header_of_megabytes_is_refused(tmp_path, columns, says):
+    (tmp_path / "x.tsv").write_text("\t".join(columns) + "\n")
+    with pytest.raises(FileFormatError, match=rf"x.tsv, line 1: {says}"):
+        import_tsv(tmp_path / "x.tsv", tmp_path / "s")
+
+
 def test_a_header_may_name_other_columns_in_another_order(tmp_path):
     cells = {"model": "faster", **lxmert_cells("a", *random_image(2), width=7, height=9), "x": ""}
     columns = sorted(cells)

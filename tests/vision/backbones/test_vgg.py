@@ -86,12 +86,36 @@ def test_caffe_weights_take_bgr_less_the_mean(tmp_path, weights):
             {"features.0.weight": torch.zeros(64, 3, 5, 5), "features.0.bias": torch.zeros(64)},
             r"features.0.weight has shape \(64, 3, 5, 5\), wanted \(64, 3, 3, 3\)",
         ),
-        ([1, 2], "something other than named tensors"),
-        ({"a": 1}, "something other than named tensors"),
+        ([1, 2], "what it holds is not named tensors"),
+        ({"a": 1}, "what it holds is not named tensors"),
     ],
 )
 def test_other_weights_are_refused(tmp_path, state, message):
     torch.save(state, tmp_path / "w.pth")
+    with pytest.raises(FileFormatError, match=message):
+        Vgg19(tmp_path / "w.pth")
+
+
+SHAPE = (64, 3, 3, 3)
+ODD = {
+    "without numbers": lambda: torch.empty(SHAPE, device="meta"),
+    "sparse": lambda: torch.zeros(SHAPE).to_sparse(),
+    "quantised": lambda: torch.quantize_per_tensor(torch.zeros(SHAPE), 1.0, 0, torch.qint8),
+    "complex": lambda: torch.zeros(SHAPE, dtype=torch.complex64),
+    "one number for all": lambda: torch.zeros(1, 1, 1, 1).expand(SHAPE),
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+@pytest.mark.filterwarnings(
+    "ignore::UserWarning", "ignore::DeprecationWarning"
+)  # torch's, of kinds
+def test_weights_of_odd_kinds_are_refused(tmp_path, weights, kind):
+    state = torchvision_state(weights) | {"features.0.weight": ODD[kind]()}
+    torch.save(state, tmp_path / "w.pth")
+    message = (
+        r"w\.pth: (its features.0.weight is not a plain, whole|does not read as a weights file)"
+    )
     with pytest.raises(FileFormatError, match=message):
         Vgg19(tmp_path / "w.pth")
 

@@ -86,7 +86,8 @@ class Entities(Mapping[str, EntityImage]):
         """Return the content of one member, never more than MAX_MEMBER_BYTES."""
         try:
             if self.path.is_dir():
-                with (self.path / name).open("rb") as file:
+                path = require_file(self.path / name, "annotations or sentences of an image")
+                with path.open("rb") as file:
                     content = file.read(MAX_MEMBER_BYTES + 1)
             else:
                 # ZipFile guards its own reads; two threads that open at once each read well.

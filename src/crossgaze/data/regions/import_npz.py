@@ -29,6 +29,7 @@ from crossgaze.errors import FileFormatError, InputError, require_folder
 from crossgaze.zips import open_zip
 
 NPZ_LIMIT = 1 << 30  # bytes one image's arrays may unpack to
+NPZ_ARRAYS = 1_000  # of one image; the public ones have ten
 # What is read -> what files call it; the first that is there counts.
 CALLED = {
     "features": ("features", "x", "feat"),
@@ -138,7 +139,7 @@ def _image(path: Path) -> ImageRegions:
 def _read(path: Path) -> tuple[dict[str, npt.NDArray[Any]], frozenset[str]]:
     """Return the arrays that a store can keep, by our names, and the names of the others."""
     try:
-        with open_zip(path) as archive:
+        with open_zip(path, most=NPZ_ARRAYS) as archive:
             unpacked = sum(member.file_size for member in archive.infolist())
         if unpacked > NPZ_LIMIT:
             raise FileFormatError(

@@ -43,6 +43,7 @@ _LABELS = {
 }
 _FILE = re.compile(r".+\.tsv(?:\.(\d+))?", re.IGNORECASE)
 MAX_LINE = 1 << 28  # bytes; an image of 100 regions of 2048 has one million
+MAX_COLUMNS, MAX_HEADER = 1_000, 100_000  # and bytes of their names, which the report keeps
 
 
 def import_tsv(
@@ -227,6 +228,12 @@ def _lines(path: Path) -> Iterator[_Line]:
             end += len(line)
             if len(line) > MAX_LINE:
                 raise FileFormatError(path, f"has more than {MAX_LINE:,} bytes", line=number)
+            if (fields := line.count(b"\t") + 1) > MAX_COLUMNS:
+                raise FileFormatError(
+                    path,
+                    f"has {fields:,} tab-separated fields, wanted {MAX_COLUMNS:,} at most",
+                    line=number,
+                )
             cells = line.rstrip(b"\r\n").split(b"\t")
             if layout is None:
                 cells[0] = cells[0].removeprefix(b"\xef\xbb\xbf")
@@ -248,6 +255,10 @@ def _lines(path: Path) -> Iterator[_Line]:
 def _layout(path: Path, cells: Sequence[bytes]) -> tuple[_Layout, bool]:
     """Return the layout that the first line shows, and whether that line is a header."""
     if b"num_boxes" in cells:
+        if (size := sum(map(len, cells))) > MAX_HEADER:
+            raise FileFormatError(
+                path, f"has a header of {size:,} bytes, wanted {MAX_HEADER:,} at most", line=1
+            )
         return _named(path, [cell.decode("utf-8", "replace").strip() for cell in cells]), True
     for names in (TSV_FIELDS, LXMERT_FIELDS):
         if len(cells) == len(names):

@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crossgaze.data.textfiles import parse_head
-from crossgaze.errors import FileFormatError, InputError, require_folder
+from crossgaze.errors import FileFormatError, InputError, require_file, require_folder
 
 FORMAT = "crossgaze-regions"
 VERSION = 1
@@ -229,8 +229,10 @@ def read_state(folder: Path) -> tuple[int, int] | None:
 
     A log that lists neither the first number nor the sum of both was damaged.
     """
+    if (path := folder / "state").exists():
+        require_file(path, "a store's state")
     try:
-        text = (folder / "state").read_text("ascii")
+        text = path.read_text("ascii")
         if not text:  # a store that is just being made
             return 0, 0
         listed, writing = text.split()
@@ -238,9 +240,7 @@ def read_state(folder: Path) -> tuple[int, int] | None:
     except FileNotFoundError:
         return None
     except (ValueError, UnicodeDecodeError):
-        raise FileFormatError(
-            folder / "state", f"is damaged, wanted two numbers; {WITHOUT_STATE}"
-        ) from None
+        raise FileFormatError(path, f"is damaged, wanted two numbers; {WITHOUT_STATE}") from None
 
 
 def read_log(folder: Path) -> tuple[list[Commit], int]:

@@ -11,8 +11,8 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
-from crossgaze.errors import FileFormatError
-from crossgaze.torchfiles import load_torch
+from crossgaze.errors import FileFormatError, require_file
+from crossgaze.torchfiles import load_torch, named_tensors
 
 B = TypeVar("B", bound="Backbone")
 
@@ -92,18 +92,18 @@ def freeze(model: B) -> B:
 
 def read_weights(path: Path) -> Mapping[str, Tensor]:
     """Read named tensors from a PyTorch or safetensors file; a pickle in it is never run."""
+    require_file(path, "weights (.pth, .pt or .safetensors)")
     try:
         if path.suffix == ".safetensors":
             from safetensors.torch import load_file
 
-            return dict(load_file(path))
-        state = load_torch(path)
+            state = load_file(path)
+        else:
+            state = load_torch(path)
     except FileFormatError:
         raise
     except Exception as error:  # noqa: BLE001 (each format raises its own family)
         # torch's own words end in the advice to load it unsafely: only the kind is passed on.
         reason = type(error).__name__
         raise FileFormatError(path, f"does not read as a weights file ({reason})") from None
-    if not isinstance(state, Mapping) or not all(isinstance(v, Tensor) for v in state.values()):
-        raise FileFormatError(path, "holds something other than named tensors")
-    return state
+    return named_tensors(path, state, "what it holds is")

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crossgaze.data.regions.import_tsv import is_tsv, tsv_boxes
-from crossgaze.data.textfiles import read_text
+from crossgaze.data.textfiles import read_json_text
 from crossgaze.errors import FileFormatError, require_file
 
 
@@ -77,7 +77,7 @@ def _fingerprint(path: Path) -> str:
 
 
 def _coco(path: Path) -> dict[str, ImageBoxes]:
-    text = read_text(path, "a file of boxes")
+    text = read_json_text(path, "a file of boxes")
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
