@@ -3,8 +3,8 @@
     python tools/draw_explanations.py default
     python tools/draw_explanations.py my-scan/ --beside my-scan-ccr/ --out FOLDER
 
-Photographs come with Python packages (the extra `demo`), sentences stand here. The astronaut's and
-the question were chosen, each among some thirty, as ones that were answered well: by `default`, a
+Photographs come with Python packages (the extra `demo`), sentences stand here. The astronaut's was
+chosen among half a dozen, the question among some thirty, as ones that were answered well: by `default`, a
 BFAN, and by `daquar`. Another model wants another look at both, and at the caption of
 docs/explain.md, which names every miss.
 The sheet is a small evaluation: every sentence looks for its photograph among all of them.
@@ -37,7 +37,7 @@ SHOWN, SHORTER = "astronaut.png", "a woman in an orange suit in front of a rocke
 ASKED, QUESTION = "motorcycle-left.png", "what is left of the shelves?"
 SMOOTH = Image.Resampling.LANCZOS
 SENTENCES = {
-    "astronaut.png": "a smiling woman in an orange space suit with a helmet",
+    "astronaut.png": "a smiling woman in an orange uniform in front of a flag",
     "cat.png": "a close up of the face of a cat",
     "coffee.png": "a red cup on a wooden table",
     "rocket.jpg": "a rocket stands between towers at night",
