@@ -13,7 +13,7 @@ ship_model = pytest.importorskip("ship_model", reason="needs tools/")
 RESULTS = Path(__file__).parents[2] / "results"
 # Where the figures of a card come from, in the order in which it shows them.
 MEASURED = {
-    "default": ("flickr8k/both-bfan-0", "flickr8k/both-bfan-on-coco-0"),
+    "default": ("flickr8k/both-bfan-longer-0", "flickr8k/both-bfan-longer-on-coco-0"),
     "default-embedder": ("flickr8k/both-vse-whole-0", "flickr8k/both-vse-whole-on-coco-0"),
     "daquar": ("rdan/daquar-all",),
 }
