@@ -26,7 +26,7 @@ from crossgaze.search.entries import (
     to_row,
 )
 from crossgaze.search.filters import Where
-from crossgaze.search.milvus_client import connect, explained, parse_note, release
+from crossgaze.search.milvus_client import connect, explained, left_in_log, parse_note, release
 from crossgaze.search.milvus_filters import is_pushed_whole, pushed, uid_parts
 
 PART = 1000  # rows sent or read at a time
@@ -54,6 +54,7 @@ class MilvusEngine:
     ) -> None:
         self.uri, self.name, self.width = uri, name, width
         self._count: int | None = None  # of the entries, as long as nothing has changed here
+        killed = not create and left_in_log(uri, name)
         self._client: Any = connect(uri)
         with self._explained():
             if create:
@@ -62,6 +63,8 @@ class MilvusEngine:
                 raise InputError(f"{uri}: has no collection {name!r}, wanted an index's")
             self._require_schema()
             self._client.load_collection(name)
+            if killed:
+                self._client.flush(name)
 
     def _create(self, note: str) -> None:
         from pymilvus import DataType
