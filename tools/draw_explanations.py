@@ -4,8 +4,8 @@
     python tools/draw_explanations.py my-scan/ --beside my-scan-ccr/ --out FOLDER
 
 Photographs come with Python packages (the extra `demo`), sentences stand here. The astronaut's was
-chosen among half a dozen, the question among some thirty, as ones that were answered well: by `default`, a
-BFAN, and by `daquar`. Another model wants another look at both, and at the caption of
+chosen among half a dozen, the question among some thirty, as ones that were answered well: by
+`default`, a BFAN, and by `daquar`. Another model wants another look at both, and at the caption of
 docs/explain.md, which names every miss.
 The sheet is a small evaluation: every sentence looks for its photograph among all of them.
 """

@@ -148,9 +148,10 @@ up to ten epochs alone, where Flickr8k and both together have four. The model wi
 1, chosen on dev; of what it was chosen among no file was kept. *Half as long again* is six epochs
 for four: dev rose to 339.1 in its fifth and fell to 337.5 in its last, and the fifth is kept; it is
 the re-ranker that ships. It was trained twice, on two machines, as the first one's weights were
-lost with it: then it had 345.3 on Flickr8k's test and 400.3 on COCO's. *MiniLM trained along*: its last three layers learn at a twentieth of the rate (`model.text.tuned`); that
-was chosen on dev, where BFAN of both sets came to 343.1 in four epochs (frozen: 334.9 in four,
-337.9 in six when it was chosen) while VSE++ of Flickr8k alone gained nothing (below). *Hubs held back* is
+lost with it: then it had 345.3 on Flickr8k's test and 400.3 on COCO's. *MiniLM trained along*: its
+last three layers learn at a twentieth of the rate (`model.text.tuned`); that was chosen on dev,
+where BFAN of both sets came to 343.1 in four epochs (frozen: 334.9 in four, 337.9 in six when it
+was chosen) while VSE++ of Flickr8k alone gained nothing (below). *Hubs held back* is
 [CSLS](evaluation.md#hubs-held-back) with 1,000 training images of the tested set; nothing is
 trained, and K is its paper's.
 
