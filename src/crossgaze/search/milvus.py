@@ -54,7 +54,7 @@ class MilvusEngine:
     ) -> None:
         self.uri, self.name, self.width = uri, name, width
         self._count: int | None = None  # of the entries, as long as nothing has changed here
-        killed = not create and left_in_log(uri, name)
+        self._doubled = not create and left_in_log(uri, name)
         self._client: Any = connect(uri)
         with self._explained():
             if create:
@@ -63,8 +63,6 @@ class MilvusEngine:
                 raise InputError(f"{uri}: has no collection {name!r}, wanted an index's")
             self._require_schema()
             self._client.load_collection(name)
-            if killed:
-                self._client.flush(name)
 
     def _create(self, note: str) -> None:
         from pymilvus import DataType
@@ -129,6 +127,8 @@ class MilvusEngine:
             )
 
     def __len__(self) -> int:
+        if self._doubled:
+            return sum(len(rows) for rows in self._pages("", ["uid"]))
         if not self._count:  # a search asks for it, and Milvus counts by looking at every segment
             with self._explained():
                 found = self._client.query(self.name, filter="", output_fields=["count(*)"])
@@ -202,12 +202,13 @@ class MilvusEngine:
             (found,) = self._client.search(
                 self.name,
                 data=[query.tolist()],
-                limit=count,
+                limit=min(2 * count, MOST) if self._doubled else count,
                 filter=condition,
                 output_fields=["uid"],
                 search_params={"metric_type": "IP", "params": {"ef": effort}},
             )
-        return [(int(hit["entity"]["uid"]), float(hit["distance"])) for hit in found]
+        products = {int(hit["entity"]["uid"]): float(hit["distance"]) for hit in found}
+        return list(products.items())[:count]
 
     def _admitted(self, condition: str) -> int:
         """Return for how many entries a condition holds; nothing is one that holds for all."""
@@ -232,7 +233,7 @@ class MilvusEngine:
         for part in uid_parts(uids, PART):
             with self._explained():
                 found = self._client.query(
-                    self.name, filter=part, output_fields=columns, limit=PART
+                    self.name, filter=part, output_fields=columns, limit=2 * PART
                 )
             yield from found
 
@@ -243,7 +244,8 @@ class MilvusEngine:
             yield [entry for entry in entries if not where or where.admits(entry)]
 
     def _pages(self, condition: str, columns: list[str]) -> Iterator[list[dict[str, Any]]]:
-        """Give the rows for which a condition holds, some at a time."""
+        """Give the rows for which a condition holds, some at a time, each once, by rising uid."""
+        last = -1
         with self._explained():
             pages = self._client.query_iterator(
                 self.name,
@@ -253,7 +255,10 @@ class MilvusEngine:
             )
             try:
                 while rows := pages.next():
-                    yield rows
+                    once = {int(row["uid"]): row for row in rows}
+                    once.pop(last, None)
+                    last = max(once, default=last)
+                    yield list(once.values())
             finally:
                 pages.close()
 
@@ -261,8 +266,15 @@ class MilvusEngine:
         """Have Milvus write out what it holds."""
         if when == "unchanged":
             return
-        with self._explained():
-            self._client.flush(self.name)
+        try:
+            with self._explained():
+                self._client.flush(self.name)
+        except InputError as error:
+            # Milvus Lite has nothing new to write out since it was killed.
+            if not self._doubled or "current_seq is monotonic" not in str(error):
+                raise
+        else:
+            self._doubled = False
 
     def refresh(self) -> None:
         """Count anew; all else is read from Milvus each time anyway."""

@@ -68,8 +68,8 @@ def require_manifests(file: Path) -> None:
 def left_in_log(uri: str, name: str) -> bool:
     """Return whether Milvus Lite was stopped before it had cleared a collection's log.
 
-    It reads the log again then, and has each entry twice if it had just written it out: counted,
-    listed and found twice, until it writes out what it holds.
+    It reads the log again then, and has each entry twice that it had just written out: counts,
+    lists and finds it twice, until it next writes out something new.
     """
     return "://" not in uri and any(Path(uri).glob(f"collections/{name}/wal/*"))
 
