@@ -1,4 +1,4 @@
-"""Milvus Lite, killed after it wrote out what it holds and before it cleared its log."""
+"""Milvus Lite, killed while it writes out what it holds, or before it has cleared its log."""
 
 from pathlib import Path
 
@@ -58,4 +58,27 @@ def test_every_entry_is_there_once(tmp_path, monkeypatch, kept):
             assert uids.tolist() == wanted
             assert scores.tolist() == pytest.approx(products, abs=1e-4)
         engine.tidy("compact")
+        engine.close()
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_half_written_index_is_made_anew(tmp_path, stopped):
+    from crossgaze.search.milvus import MilvusEngine
+
+    uri, rows, query = str(tmp_path / "milvus.db"), vectors(20), vectors(1, seed=9)[0]
+    engine = MilvusEngine(uri, "photos", WIDTH, create=True)
+    engine.add([entry(n + 1) for n in range(20)], rows)
+    engine.tidy()
+    if stopped:  # and in mid-mending
+        engine._client.release_collection("photos")
+        engine._client.drop_index("photos", "vector")
+    engine.close()
+    files = list(tmp_path.rglob("*.idx"))
+    assert len(files) == (0 if stopped else 1)
+    for path in files:
+        path.write_bytes(path.read_bytes()[:50])
+    there = {n + 1: (entry(n + 1), rows[n]) for n in range(20)}
+    for _ in range(2):
+        engine = MilvusEngine(uri, "photos", WIDTH)
+        assert engine.search(query, 5, None)[0].tolist() == ranked(there, query, 5)[0]
         engine.close()

@@ -62,7 +62,7 @@ class MilvusEngine:
             elif not self._client.has_collection(name):
                 raise InputError(f"{uri}: has no collection {name!r}, wanted an index's")
             self._require_schema()
-            self._client.load_collection(name)
+            self._load()
 
     def _create(self, note: str) -> None:
         from pymilvus import DataType
@@ -76,9 +76,6 @@ class MilvusEngine:
             else:
                 schema.add_field(column, DataType.VARCHAR, max_length=LENGTHS[column])
         schema.add_field("vector", DataType.FLOAT_VECTOR, dim=self.width)
-        index = self._client.prepare_index_params()
-        how = {"M": 16, "efConstruction": 200}
-        index.add_index("vector", index_type="HNSW", metric_type="IP", params=how)
         if self._client.has_collection(self.name):
             # Left by an index whose making was stopped, if it has the new one's id: that comes from
             # the folder's marker. Another machine may have the same path, never the same id.
@@ -91,8 +88,30 @@ class MilvusEngine:
                 )
             self._client.drop_collection(self.name)
         self._client.create_collection(
-            self.name, schema=schema, index_params=index, consistency_level="Strong"
+            self.name, schema=schema, index_params=self._index(), consistency_level="Strong"
         )
+
+    def _index(self) -> Any:  # noqa: ANN401 (pymilvus's)
+        """Return what index of the vectors is wanted."""
+        index = self._client.prepare_index_params()
+        how = {"M": 16, "efConstruction": 200}
+        index.add_index("vector", index_type="HNSW", metric_type="IP", params=how)
+        return index
+
+    def _load(self) -> None:
+        """Load the collection; of a Milvus Lite's that was killed, with its index made anew.
+
+        It writes files of its index in place: a half-written one does not read, and is never
+        missed, as it holds nothing that the vectors' own files do not.
+        """
+        try:
+            self._client.load_collection(self.name)
+        except Exception as error:  # pymilvus's, which is not imported before it is needed
+            if "://" in self.uri or "faiss" not in str(error):
+                raise
+            self._client.drop_index(self.name, "vector")
+            self._client.create_index(self.name, self._index())
+            self._client.load_collection(self.name)
 
     def _require_schema(self) -> None:
         """Refuse a collection that is not what was asked for."""
@@ -119,6 +138,9 @@ class MilvusEngine:
             self._client.describe_index(self.name, index)
             for index in self._client.list_indexes(self.name)
         ]
+        if not made and "://" not in self.uri:  # stopped while it was made anew, see `_load`
+            self._client.create_index(self.name, self._index())
+            return
         measures = [one.get("metric_type") for one in made if one.get("field_name") == "vector"]
         if measures != ["IP"]:
             raise InputError(
