@@ -7,7 +7,7 @@ import pytest
 
 from crossgaze.cli.failures import explain
 from crossgaze.errors import InputError
-from crossgaze.search.milvus_client import explained
+from crossgaze.search.milvus_client import connect, explained, release
 
 exceptions = pytest.importorskip("pymilvus.exceptions", reason="needs crossgaze[search]")
 FILE = "/index/milvus.db"
@@ -34,3 +34,20 @@ def test_what_else_milvus_says_is_passed_on(uri, said):
     with pytest.raises(InputError) as caught, explained(uri):
         raise exceptions.MilvusException(message=said)
     assert str(caught.value) == f"{uri}: Milvus says: {said}"
+
+
+def test_an_idle_milvus_lite_is_not_asked_whether_it_is_there(tmp_path, monkeypatch):
+    # Asked every 10 seconds, pymilvus' default, it hangs up after some 40 and gRPC complains.
+    pytest.importorskip("milvus_lite", reason="needs crossgaze[milvus-lite]")
+    grpc = pytest.importorskip("grpc")
+    opened, insecure = [], grpc.insecure_channel
+
+    def opening(target, options=(), **more):
+        opened.append(dict(options))
+        return insecure(target, options=options, **more)
+
+    monkeypatch.setattr(grpc, "insecure_channel", opening)
+    file = str(tmp_path / "milvus.db")
+    connect(file).close()
+    release(file)
+    assert [found["grpc.keepalive_time_ms"] for found in opened] == [2**31 - 1]

@@ -17,6 +17,10 @@ from crossgaze.errors import FileFormatError, InputError, MissingExtraError
 
 TOKEN = "CROSSGAZE_MILVUS_TOKEN"  # the environment's variable: a secret is no part of an index
 
+# By pymilvus' default a client asks every 10 seconds whether the server is there. Milvus Lite takes
+# that for too many pings: it hangs up, and gRPC says so on stderr. Here it never asks.
+UNASKED = {"grpc.keepalive_time_ms": 2**31 - 1, "grpc.keepalive_permit_without_calls": False}
+
 # How many engines of this process use a file: Milvus Lite serves one process at a time.
 _open: Counter[str] = Counter()
 
@@ -38,7 +42,7 @@ def connect(uri: str) -> Any:  # noqa: ANN401 (pymilvus's client, imported when 
         if "://" in uri:
             return MilvusClient(uri, token=os.environ.get(TOKEN, ""), timeout=30)
         require_manifests(Path(uri))
-        client = MilvusClient(uri)
+        client = MilvusClient(uri, grpc_options=UNASKED)
         _open[uri] += 1
         return client
 
