@@ -330,11 +330,12 @@ STRANGERS = (
         ),
     ),
     Row(
-        "a pipe (FIFO) in the place of any file of a folder",
+        "a pipe (FIFO), or a link to what the kernel makes up (`/proc/kmsg`), in a file's place",
         "never opened, so nothing waits for it",
         ONE_LINE,
         (
             "tests/reliability/test_pipes.py::test_no_reader_waits_for_a_pipe",
+            "tests/reliability/test_pipes.py::test_what_the_kernel_makes_up_is_not_opened",
             f"{PHOTOS}test_files_that_cannot_be_photographs",
         ),
     ),

@@ -82,6 +82,8 @@ def _read_yaml(path: str | Path) -> dict[str, Any]:
         raise FileFormatError(file, f"has {size:,} bytes, a recipe has at most {RECIPE_LIMIT:,}")
     try:
         tree = yaml.load(file.read_text("utf-8"), _Loader)
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read: {error.strerror}") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]

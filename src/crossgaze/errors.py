@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 # Line ends, and signs that move a terminal's cursor, turn its text round, or are half a sign.
-_UNSHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+UNSHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class InputError(Exception):
@@ -35,7 +35,7 @@ def one_line(text: str) -> str:
         >>> one_line("a\tb")
         'a\\tb'
     """
-    return _UNSHOWN.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+    return UNSHOWN.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 class FileFormatError(InputError):
@@ -88,6 +88,9 @@ def require_file(path: str | Path, what: str) -> Path:
         # One of a pipe's kind is not opened: that would wait until somebody writes to it.
         found = "is a pipe, socket or device" if path.exists() else "no such file"
         raise InputError(f"{path}: {found}, wanted {what}")
+    if path.resolve().is_relative_to("/proc") or path.resolve().is_relative_to("/sys"):
+        # A link may lead there. They say that they are empty, and some never end, as /proc/kmsg.
+        raise InputError(f"{path}: is made up by the kernel when it is read, wanted {what}")
     return path
 
 

@@ -125,6 +125,8 @@ def test_regions_may_be_others(capsys, here):
         (["scan", "a.jpg", "a dog", "--store", "no", "--whole"], "--store: holds regions"),
         (["nowhere", "a.jpg", "a dog"], "nowhere: no such folder, wanted a model's folder"),
         (["rdan", "a.jpg", "a dog"], "rdan: is a r-dan, which compares no sentence"),
+        (["scan", "a.jpg", "a dog", "--top", "3"], "--top: goes with --sheet"),
+        (["scan", "a.jpg", "a dog", "--of", "images"], "--of: goes with --sheet"),
         (["scan", "--sheet", "r.json"], "--sheet: needs no model and no image, got 'scan'"),
         (["--sheet", "r.json"], "--sheet: wanted --photos with it"),
         (["--sheet", "r.json", "--photos", "."], "--sheet: wanted --out with it"),

@@ -30,6 +30,15 @@ def test_bytes_for_people():
     ]
 
 
+def test_json_holds_no_sign_that_a_terminal_obeys(capsys):
+    text = "a\x1b[31m \x7f \x9b31m \u202e \u2028 \ud800 \u00e9 \U0001f436"
+    print_json({"text": text})
+    out = capsys.readouterr().out
+    assert json.loads(out) == {"text": text}
+    assert not any(sign in out for sign in "\x1b\x7f\x9b\u202e\u2028\ud800")
+    assert "\u00e9 \U0001f436" in out
+
+
 def test_a_table_off_a_terminal_is_whole_and_takes_names_as_they_are(capsys):
     name = "[bold]not markup[/] " + "x" * 120
     print_table([(name, 1234567)], header=["file", "count"], title="[red]t")

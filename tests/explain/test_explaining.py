@@ -92,6 +92,20 @@ def test_word_pieces_are_whole_words(photo, tmp_path, kind):
     assert "##" not in page(seen)
 
 
+def test_words_that_a_bert_was_never_taught_are_told(photo, tmp_path):
+    save_bert(tmp_path, ("a", "red", "xy", "##zzy", "runs"))
+    made, config = family("bfan")
+    text = TextConfig(kind="bert", bert=str(tmp_path))
+    model = made(config(region_width=WIDTH, size=8, text=text)).eval()
+    model.text.seen = frozenset({"a", "red"})
+    seen = explain(model, photo, "a red xyzzy runs", source=CellSource())
+    assert seen.unknown == ("xyzzy",)
+    assert "words that the model does not know: xyzzy" in seen.notes
+    assert 'class="unknown"' in page(seen)
+    with pytest.raises(InputError, match="sentence: the model knows no word of 'xyzzy'"):
+        explain(model, photo, "xyzzy", source=CellSource())
+
+
 def test_directions_and_heads_are_views(tmp_path):
     assert explained(tmp_path, "bfan").views == ("t-i", "i-t")
     seen = explained(tmp_path, "mmca")

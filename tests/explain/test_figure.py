@@ -60,6 +60,21 @@ def test_a_word_without_a_region_is_said_to_have_none_and_marks_have_no_panel():
     assert len(frames(scene)) == 1
 
 
+def test_a_slim_photograph_leaves_room_for_what_is_said_of_a_word():
+    scene = draw(made_up(((0.1, 0.9), (0.25, 0.75)), size=(10, 80)))
+    assert {"region 2, 90 %", "the photograph"} <= set(texts(scene))
+    widths = {part.width for part in pictures(scene)}
+    assert max(widths) < 100  # the photograph is slim all the same
+
+
+@pytest.mark.parametrize("size", [(800, 40), (400, 100), (80, 40)])
+def test_a_frame_is_never_thicker_than_what_it_frames(size):
+    boxes = np.array([[0.1, 0.2, 0.2, 0.5], [0.5, 0.4, 0.6, 0.8]], np.float32)
+    for outline in frames(draw(made_up(size=size, boxes=boxes))):
+        inside = outline.bottom - outline.top - 2 * outline.line
+        assert inside > 0.5 * (outline.bottom - outline.top)
+
+
 def test_two_models_stand_word_above_word():
     one, other = made_up(model="plain"), made_up(((0.9, 0.1), (0.2, 0.8)), model="with CCR")
     # Another model's marks do not count.

@@ -1,14 +1,16 @@
 """Explanations as files."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from PIL import Image
 
 from crossgaze.errors import InputError
-from crossgaze.explain import save
+from crossgaze.explain import save, scene
 from crossgaze.explain.figure import draw
 from crossgaze.explain.page import page
+from crossgaze.explain.saving import lacking
 from explain_parts import made_up
 
 
@@ -21,6 +23,18 @@ def test_the_ending_decides(tmp_path):
     save(seen, tmp_path / "a.png")
     with Image.open(tmp_path / "a.png") as picture:
         assert picture.size == draw(seen).image().size
+
+
+def test_signs_that_a_pictures_font_lacks_are_told(monkeypatch):
+    pytest.importorskip("matplotlib", reason="needs crossgaze[viz]")
+    text = "a caf\u00e9, \u05e9\u05dc\u05d5\u05dd \U0001f415?"
+    told = "; boxes stand for signs that its font lacks: "
+    assert lacking(Path("why.png"), text) == f"{told}\U0001f415"  # matplotlib's font has the rest
+    with monkeypatch.context() as patch:
+        patch.setattr(scene, "_wider", lambda size: None)
+        assert lacking(Path("why.png"), text) == f"{told}\u00e9\u05e9\u05dc\u05d5\u05dd\U0001f415"
+    assert lacking(Path("why.svg"), text) == lacking(Path("why.html"), text) == ""
+    assert lacking(Path("why.png"), "a dog runs, it's 90 % \u2013 \u201cfine\u201d") == ""
 
 
 def test_a_map_is_chosen_by_name(tmp_path):

@@ -6,12 +6,19 @@ import shutil
 import subprocess
 import sys
 from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
 
 import pytest
 
 import fuzz_arrays
 import fuzz_texts
+from crossgaze.config import load_recipe
+from crossgaze.data.captions.own import read_own
+from crossgaze.data.text.vocabulary import Vocabulary
 from crossgaze.errors import InputError
+from crossgaze.models.checkpoints import import_checkpoint
+from crossgaze.vision.settings import ExtractConfig
 
 # LanceDB opens its files itself, in an index of one's own, which is trusted; a date is read from
 # bytes, so there the fuzzer would be the one that waits.
@@ -44,6 +51,18 @@ def never_opened(pipe):
             os.read(told, 4096)
     finally:
         os.close(told)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's /proc")
+@pytest.mark.parametrize("file", ["/proc/kmsg", "/proc/self/environ", "/sys/kernel/notes"])
+def test_what_the_kernel_makes_up_is_not_opened(tmp_path, file):
+    if not Path(file).is_file():
+        pytest.skip(f"{file} is not here")
+    (tmp_path / "captions.txt").symlink_to(file)
+    recipe = partial(load_recipe, ExtractConfig)
+    for read in (read_own, recipe, Vocabulary.load, partial(import_checkpoint, family="scan")):
+        with pytest.raises(InputError, match=r"captions.txt: is made up by the kernel"):
+            read(tmp_path / "captions.txt")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's inotify")

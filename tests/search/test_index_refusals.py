@@ -250,6 +250,11 @@ def test_models_that_do_not_fit_are_refused(world):
         create(world, engine="sqlite")
     with pytest.raises(InputError, match="a URL with a password"):
         create(world, engine="http://me:secret@host:1/x")
+    for half in ("http://[", "http://[::1/x", "http://host:port/x", "http://:19530/x"):
+        with pytest.raises(InputError, match=r"engine: got .*, wanted lance, milvus or a server's"):
+            create(world, engine=half)
+        with pytest.raises(InputError, match=r"engine: got .*, wanted lance, milvus or a server's"):
+            Index.open(half)
     assert not (world / "index").exists()
 
 

@@ -12,7 +12,7 @@ import killing_work
 from crossgaze.config import to_dict
 from crossgaze.data.text.vocabulary import UNKNOWN
 from crossgaze.errors import InputError
-from crossgaze.training.distributed import choose_device
+from crossgaze.training.distributed import choose_device, process_group
 from crossgaze.training.logs import read_log
 from model_parts import save_bert
 from training_parts import COLOURS, SMALL, THINGS, asking, tree, write_questions, write_world
@@ -152,8 +152,29 @@ def test_one_process_measures_batch_norms_while_the_others_wait(results):
 
 
 def test_a_device_that_is_not_there_is_named():
-    with pytest.raises(InputError, match="device: got 'gpu', wanted auto, cpu, cuda or cuda:1"):
-        choose_device("gpu")
+    for name in ("gpu", "meta"):
+        wanted = f"device: '{name}' cannot be used here, wanted auto, cpu, cuda or cuda:1: "
+        with pytest.raises(InputError, match=wanted):
+            choose_device(name)
     if not torch.cuda.is_available():
-        with pytest.raises(InputError, match="torch finds no GPU here"):
+        assert choose_device("auto") == torch.device("cpu")
+        with pytest.raises(InputError, match="device: 'cuda' cannot be used here"):
             choose_device("cuda")
+
+
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        ({"WORLD_SIZE": "abc"}, "WORLD_SIZE: got 'abc', wanted a number; start several"),
+        ({"LOCAL_RANK": "-1"}, "LOCAL_RANK: got '-1', wanted a number"),
+        ({"WORLD_SIZE": "2"}, "RANK: it is not set; start several processes with torchrun"),
+        ({"WORLD_SIZE": "2", "RANK": "1", "MASTER_PORT": "x"}, "MASTER_PORT: got 'x'"),
+    ],
+)
+def test_what_another_launcher_left_is_refused_in_a_line(variables, message, monkeypatch):
+    for name in ("WORLD_SIZE", "RANK", "LOCAL_RANK", "MASTER_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(InputError, match=message), process_group("cpu"):
+        pass

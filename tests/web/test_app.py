@@ -302,7 +302,7 @@ def test_thumbnails_are_upright_small_and_cached(tmp_path):
         kept.clear()
         gone = client.get("/images/1/thumbnail")
         assert gone.status_code == 404
-        assert gone.json()["error"].startswith("this photograph cannot be shown: it no such file")
+        assert gone.json()["error"].startswith("this photograph cannot be shown: no such file")
 
 
 def test_files_are_sent_only_while_they_are_photographs(tmp_path):
@@ -333,6 +333,9 @@ def test_explanations_are_where_the_reranker_looks(world, client):
     hit = next(hit for hit in world[1].search(QUERY, 12).hits if hit.uid == 3)
     assert answer["score"] == pytest.approx(hit.score, abs=1e-4)
     assert len(answer["regions"]) == len(answer["words"][0]["weights"])
+    assert answer["unknown"] == []
+    told = client.get("/explain", params={"id": 3, "q": "a red zebra"}).json()
+    assert told["unknown"] == ["zebra"]
     assert client.get("/explain", params={"id": 99, "q": QUERY}).status_code == 404
     assert client.get("/explain", params={"id": 3, "q": "zebra"}).status_code == 422
     assert client.get("/explain", params={"id": 3}).json() == {"error": "q: field required"}

@@ -50,7 +50,7 @@ def test_other_sites_pages_may_not_use_it(index):
         arriving = {**cross, "Sec-Fetch-Mode": "navigate"}
         assert client.get("/", headers=arriving).status_code == 200  # a link to the page
         assert client.get("/images/1/file", headers=arriving).status_code == 403
-        for origin in ("http://evil.example", "null", "http://127.0.0.1:9999"):
+        for origin in ("http://evil.example", "null", "http://127.0.0.1:9999", "http://["):
             response = client.post("/index", json={"folder": "x"}, headers={"Origin": origin})
             assert response.status_code == 403
             assert "another site" in response.json()["error"]

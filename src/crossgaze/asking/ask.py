@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from crossgaze.devices import find_device
 from crossgaze.errors import InputError
 from crossgaze.evaluation.choices import best_answers, require_choices
 from crossgaze.models.answerer import Answerer
@@ -22,7 +23,7 @@ from crossgaze.models.reading import read_words
 from crossgaze.vision.photos import Photo, read_photo
 from crossgaze.vision.settings import ExtractConfig
 from crossgaze.vision.sources.base import RegionSource
-from crossgaze.vision.sources.making import find_device, make_source
+from crossgaze.vision.sources.making import make_source
 
 Floats = npt.NDArray[np.float32]
 

@@ -15,7 +15,7 @@ import argparse
 
 from crossgaze.cli.output import add_json, print_json, print_table, say
 from crossgaze.errors import InputError
-from crossgaze.explain.saving import require_target
+from crossgaze.explain.saving import lacking, require_target
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp")
 
@@ -68,5 +68,5 @@ def run(args: argparse.Namespace) -> int:
     if reply.unknown:
         say(f"  words that the model does not know: {', '.join(reply.unknown)}")
     if out is not None:
-        say(f"what it looked at: {out}")
+        say(f"what it looked at: {out}{lacking(out, reply.question)}")
     return 0

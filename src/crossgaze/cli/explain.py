@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from crossgaze.models.matcher import Matcher
     from crossgaze.vision.settings import ExtractConfig
 
+SHEET = {"of": "side", "only": "only", "rows": "rows", "top": "top"}  # options of a sheet alone
 SHEETS = (".png", ".svg", ".jpg", ".jpeg", ".webp")
 
 
@@ -65,12 +66,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sheet = parser.add_argument_group("a sheet of what an evaluation found")
     sheet.add_argument("--sheet", metavar="RESULT", help="a file of crossgaze evaluate --out")
     sheet.add_argument("--photos", metavar="DIR", help="the folder of its photographs")
-    sheet.add_argument(
-        "--of", metavar="SIDE", default="sentences", help="who asks: sentences (default), images"
-    )
-    sheet.add_argument("--only", metavar="WHICH", default="all", help="all (default), hits, misses")
-    sheet.add_argument("--rows", metavar="N", type=int, default=6, help="queries (default 6)")
-    sheet.add_argument("--top", metavar="N", type=int, default=5, help="answers each (default 5)")
+    sheet.add_argument("--of", metavar="SIDE", help="who asks: sentences (default), images")
+    sheet.add_argument("--only", metavar="WHICH", help="all (default), hits, misses")
+    sheet.add_argument("--rows", metavar="N", type=int, help="queries (default 6)")
+    sheet.add_argument("--top", metavar="N", type=int, help="answers each (default 5)")
     add_json(parser)
 
 
@@ -80,9 +79,10 @@ def run(args: argparse.Namespace) -> int:
         return _sheet(args)
     if args.sentence is None:
         raise InputError('explain: wanted MODEL IMAGE "SENTENCE", or --sheet RESULT --photos DIR')
-    if args.photos is not None:
-        raise InputError("--photos: goes with --sheet RESULT, which is missing")
-    from crossgaze.explain.saving import require_target, save
+    for name in ("photos", *SHEET):
+        if getattr(args, name) is not None:
+            raise InputError(f"--{name}: goes with --sheet RESULT, which is missing")
+    from crossgaze.explain.saving import lacking, require_target, save
 
     out = None if args.out is None else require_target(args.out)
     every = _explain(args)
@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
     for one in every:
         _print(one, args.map)
     if out is not None:
-        say(f"written to {out}")
+        say(f"written to {out}{lacking(out, args.sentence)}")
     return 0
 
 
@@ -198,9 +198,9 @@ def _sheet(args: argparse.Namespace) -> int:
     from crossgaze.explain.sheet import draw_sheet
 
     out = require_target(args.out, SHEETS)
-    scene = draw_sheet(
-        args.sheet, args.photos, side=args.of, rows=args.rows, top=args.top, only=args.only
-    )
+    given = {called: getattr(args, name) for name, called in SHEET.items()}
+    given = {called: value for called, value in given.items() if value is not None}
+    scene = draw_sheet(args.sheet, args.photos, **given)
     scene.save(out)
     say(f"written to {out}")
     return 0

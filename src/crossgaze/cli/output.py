@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from crossgaze.cli.streams import write
-from crossgaze.errors import one_line
+from crossgaze.errors import UNSHOWN, one_line
 
 UNLIMITED = 1_000_000  # columns of an output that is no terminal
 
@@ -22,9 +22,12 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def print_json(value: Any) -> None:  # noqa: ANN401 (JSON is Any)
-    """Print a value as JSON, in escapes where stdout could not hold the text itself."""
+    """Print a value as JSON; signs are escaped that stdout lacks or a terminal would obey."""
     plain = (sys.stdout.encoding or "").lower().startswith("utf")
-    write(json.dumps(value, indent=2, ensure_ascii=not plain) + "\n")
+    lines = json.dumps(value, indent=2, ensure_ascii=not plain).split("\n")
+    write(
+        "".join(UNSHOWN.sub(lambda sign: f"\\u{ord(sign[0]):04x}", line) + "\n" for line in lines)
+    )
 
 
 def print_table(

@@ -84,10 +84,12 @@ def frame(scene: Scene, box: Floats, picture: Picture, line: float = 2.5) -> Non
     x1, y1, x2, y2 = (float(edge) for edge in box)
     left, right = (picture.left + share * picture.width for share in (x1, x2))
     top, bottom = (picture.top + share * picture.height for share in (y1, y2))
+    # Of a panorama, regions are a few pixels high: they are not to be all frame.
+    line = max(min(line, 0.1 * min(right - left, bottom - top)), 0.5)
     left, right = max(left - 1, picture.left), min(right + 1, picture.left + picture.width)
     top, bottom = max(top - 1, picture.top), min(bottom + 1, picture.top + picture.height)
     scene.add(
-        Box(left, top, right, bottom, outline="#000000", line=line + 2),
+        Box(left, top, right, bottom, outline="#000000", line=line + min(2, 2 * line)),
         Box(left + 1, top + 1, right - 1, bottom - 1, outline=LIT, line=line),
     )
 

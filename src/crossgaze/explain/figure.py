@@ -107,9 +107,8 @@ def _one(scene: Scene, seen: Explanation, view: str | None, top: float, importan
 def _width(seen: Explanation) -> int:
     """Return how wide a model's part is, for texts above and below."""
     if seen.kind == "words":
-        wide = fitted(seen.photo.pixels, NARROW)[1]
         count = min(len(seen.shown) + 1, COLUMNS)
-        return max(round(2 * MARGIN + count * wide + (count - 1) * NEAR), 560)
+        return max(2 * MARGIN + count * NARROW + (count - 1) * NEAR, 560)
     steps = len(seen.names) + 1 if seen.kind == "steps" else 2 if seen.kind == "regions" else 1
     wide = fitted(seen.photo.pixels, PANEL)[1]
     return max(round(2 * MARGIN + steps * wide + (steps - 1) * GAP), 560)
@@ -123,18 +122,19 @@ def _words(
     small, wide, high = fitted(first.photo.pixels, NARROW)
     maps = [one.view(view if view in one.views else None) for one in every]
     counted = [_counted(one, view, importance) for one in every]
-    columns = max(int((scene.width - 2 * MARGIN + NEAR) // (wide + NEAR)), 1)
+    # A slim photograph leaves the words above and below it as much room as any.
+    columns = max((scene.width - 2 * MARGIN + NEAR) // (NARROW + NEAR), 1)
     # The photograph itself goes first. Words by their place among words: marks differ by model.
     cells: list[int | None] = [None, *range(len(first.shown))]
     for start in range(0, len(cells), columns):
         line = cells[start : start + columns]
-        places = [MARGIN + column * (wide + NEAR) for column in range(len(line))]
+        places = [MARGIN + column * (NARROW + NEAR) for column in range(len(line))]
         for left, word in zip(places, line, strict=True):
             title, size, ink = "the photograph", TITLE, GREY
             if word is not None:
                 title, size, ink = _read(first)[word], WORD, INK
                 title += " (unknown)" if title in first.unknown else ""
-            scene.add(Text(_short(title, size, wide), left, top, size, ink))
+            scene.add(Text(_short(title, size, NARROW), left, top, size, ink))
         top += 24
         for row, (one, weights, shares) in enumerate(zip(every, maps, counted, strict=True)):
             if len(every) > 1:
@@ -148,7 +148,7 @@ def _words(
                     told = _panel(scene, one, weights[number], small, place, share)
                     told += f"; the word {share:.2f}" if shares is not None else ""
                     low = top + high + 4
-                    scene.add(Text(_short(told, SMALL_TEXT, wide), left, low, SMALL_TEXT, GREY))
+                    scene.add(Text(_short(told, SMALL_TEXT, NARROW), left, low, SMALL_TEXT, GREY))
                 elif not row:
                     scene.add(Picture(small, *place, first.sentence))
             top += high + 4 + SMALL_TEXT + 14

@@ -13,13 +13,14 @@ import numpy.typing as npt
 
 from crossgaze.asking.ask import source_of
 from crossgaze.data.regions.store import RegionStore
+from crossgaze.devices import find_device
 from crossgaze.errors import InputError
 from crossgaze.explain.naming import spoken, sure_names
 from crossgaze.models.matcher import Matcher
 from crossgaze.vision.photos import read_photo
 from crossgaze.vision.settings import ExtractConfig
 from crossgaze.vision.sources.base import RegionSource
-from crossgaze.vision.sources.making import find_device, make_source
+from crossgaze.vision.sources.making import make_source
 
 Floats = npt.NDArray[np.float32]
 

@@ -42,6 +42,14 @@ def save(
     draw(seen, view, importance=importance).save(path)
 
 
+def lacking(out: Path, text: str) -> str:
+    """Return what to add to a picture's name where its font lacks signs of a text, else nothing."""
+    from crossgaze.explain.scene import unwritten
+
+    signs = "" if out.suffix.lower() in (*PAGES, ".svg") else unwritten(text)
+    return f"; boxes stand for signs that its font lacks: {signs}" if signs else ""
+
+
 def require_target(
     out: str | Path, endings: Sequence[str] = (*PAGES, *PICTURES), what: str = "a name"
 ) -> Path:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from html import escape
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -79,9 +80,41 @@ def font(size: float) -> Font:
     return ImageFont.load_default(size)
 
 
+@cache
+def _wider(size: float) -> Font | None:
+    """Return a font with far more signs, matplotlib's, where that is installed."""
+    spec = find_spec("matplotlib")
+    for place in (spec.submodule_search_locations or ()) if spec is not None else ():
+        path = Path(place) / "mpl-data" / "fonts" / "ttf" / "DejaVuSans.ttf"
+        if path.is_file():
+            return ImageFont.truetype(path, size)
+    return None
+
+
+def font_for(text: str, size: float) -> Font:
+    """Return the font to write a text in: Pillow's own has little beyond ASCII."""
+    return (_wider(size) if _lacked(text, font(20)) else None) or font(size)
+
+
+def _lacked(text: str, by: Font) -> str:
+    blank = bytes(by.getmask("\U0010ffff"))  # no font has this one
+    signs = dict.fromkeys(sign for sign in text if not sign.isspace())
+    return "".join(sign for sign in signs if bytes(by.getmask(sign)) == blank)
+
+
+def unwritten(text: str) -> str:
+    """Return the signs of a text that its font lacks: a picture has empty boxes in their place.
+
+    Example:
+        >>> unwritten("a dog, \U0001f415")
+        '🐕'
+    """
+    return _lacked(text, font_for(text, 20))
+
+
 def text_width(text: str, size: float) -> float:
     """Return how many pixels a text takes up."""
-    return float(font(size).getlength(text))
+    return float(font_for(text, size).getlength(text))
 
 
 @dataclass
@@ -133,7 +166,9 @@ class Scene:
                 )
             elif isinstance(part, Text):
                 start = (part.left * fine, part.top * fine)
-                pen.text(start, part.text, fill=part.ink, font=font(part.size * fine))
+                pen.text(
+                    start, part.text, fill=part.ink, font=font_for(part.text, part.size * fine)
+                )
             else:
                 points = [(x * fine, y * fine) for x, y in part.points]
                 pen.line(points, fill=part.ink, width=round(part.line * fine), joint="curve")

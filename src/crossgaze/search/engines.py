@@ -73,12 +73,16 @@ def parse_engine(text: str) -> tuple[str, str]:
     """
     if text in ("lance", "milvus"):
         return text, "crossgaze"
-    parts = urlsplit(text)
-    name = parts.path.strip("/") or "crossgaze"
-    if parts.scheme not in SCHEMES or not parts.netloc:
+    try:
+        parts = urlsplit(text)
+        whole = parts.scheme in SCHEMES and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # half a bracket, a port that is no number
+        whole = False
+    if not whole:
         raise InputError(
             f"engine: got {text!r}, wanted lance, milvus or a server's http://host:19530/name"
         )
+    name = parts.path.strip("/") or "crossgaze"
     if parts.username or parts.password:
         raise InputError("engine: got a URL with a password; set CROSSGAZE_MILVUS_TOKEN instead")
     if not (name.isascii() and name.isidentifier() and len(name) <= 200):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from crossgaze.devices import find_device
 from crossgaze.errors import InputError
 from crossgaze.models import finding
 from crossgaze.models.ensemble import Ensemble
@@ -15,7 +16,7 @@ from crossgaze.search.head import Head
 from crossgaze.search.models import Stamp, load_model, share_berts
 from crossgaze.vision.settings import ExtractConfig
 from crossgaze.vision.sources.base import RegionSource
-from crossgaze.vision.sources.making import find_device, make_source
+from crossgaze.vision.sources.making import make_source
 
 Model = str | Path | Matcher | Ensemble
 

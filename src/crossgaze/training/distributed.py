@@ -13,6 +13,7 @@ import torch.distributed as dist
 from torch import nn
 
 from crossgaze.collectives import rank, ranks
+from crossgaze.devices import find_device
 from crossgaze.errors import InputError
 
 T = TypeVar("T")
@@ -27,12 +28,13 @@ def process_group(device: str = "auto") -> Iterator[torch.device]:
         device: "auto" (a GPU if there is one), "cpu", "cuda", "cuda:1" ...; of several processes
             with "auto" or "cuda" each takes the GPU of its number on the machine.
     """
-    count = int(os.environ.get("WORLD_SIZE", "1"))
-    local = int(os.environ.get("LOCAL_RANK", "0"))
-    chosen = choose_device(device, local)
-    if count == 1 or dist.is_initialized():
+    count = _number("WORLD_SIZE", 1)
+    chosen = choose_device(device, _number("LOCAL_RANK", 0))
+    if count <= 1 or dist.is_initialized():
         yield chosen
         return
+    for name in ("RANK", "MASTER_PORT"):
+        _number(name, None)
     if chosen.type == "cuda":
         torch.cuda.set_device(chosen)
     dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo", timeout=WAIT)
@@ -42,19 +44,27 @@ def process_group(device: str = "auto") -> Iterator[torch.device]:
         dist.destroy_process_group()
 
 
+def _number(name: str, default: int | None) -> int:
+    """Return what `torchrun` says in a variable, which another launcher may have set as well."""
+    found = os.environ.get(name)
+    if found is None and default is not None:
+        return default
+    if found is None or not found.isdecimal():
+        got = "it is not set" if found is None else f"got {found!r}, wanted a number"
+        raise InputError(
+            f"{name}: {got}; start several processes with torchrun, or one without WORLD_SIZE, "
+            "RANK and LOCAL_RANK"
+        )
+    return int(found)
+
+
 def choose_device(device: str, local: int = 0) -> torch.device:
     """Return the device that a name means, or say that it is not there."""
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        chosen = torch.device(device)
-    except RuntimeError:
-        raise InputError(f"device: got {device!r}, wanted auto, cpu, cuda or cuda:1") from None
-    if chosen.type == "cuda":
-        if not torch.cuda.is_available():
-            raise InputError(f"device: got {device!r}, but torch finds no GPU here")
-        return chosen if chosen.index is not None else torch.device("cuda", local)
-    return chosen
+    if device in ("auto", "cuda") and torch.cuda.is_available():
+        device = f"cuda:{local}"
+    elif device == "auto":
+        device = "cpu"  # a Mac's GPU is taken by its name only: nothing was ever trained on one
+    return find_device(device)
 
 
 def wrap(step: nn.Module, device: torch.device) -> nn.Module:
@@ -81,4 +91,4 @@ def is_first() -> bool:
 
 def started_first() -> bool:
     """Whether this process is the first that `torchrun` started, or the only one."""
-    return int(os.environ.get("RANK", "0")) == 0
+    return _number("RANK", 0) == 0

@@ -21,6 +21,7 @@ from crossgaze.data.left_out import LeftOut
 from crossgaze.data.regions.store import RegionStore
 from crossgaze.data.regions.writer import RegionWriter
 from crossgaze.data.textfiles import MAX_FILE_BYTES, parse_head
+from crossgaze.devices import find_device
 from crossgaze.errors import FileFormatError, InputError
 from crossgaze.files import stamp_of
 from crossgaze.threads import cores
@@ -32,7 +33,7 @@ from crossgaze.vision.report import ExtractReport
 from crossgaze.vision.settings import ExtractConfig, Shard
 from crossgaze.vision.sources.base import RegionSource
 from crossgaze.vision.sources.given import GivenBoxes, read_boxes
-from crossgaze.vision.sources.making import default_batch, find_device, make_source
+from crossgaze.vision.sources.making import default_batch, make_source
 
 __all__ = ["ExtractConfig", "ExtractReport", "Shard", "extract"]
 

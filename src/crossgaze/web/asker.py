@@ -45,7 +45,7 @@ class Asker:
                 full_size=False,
             )
         except PhotoError as error:
-            raise RequestError(404, f"this photograph cannot be read: it {error.reason}") from None
+            raise RequestError(404, f"this photograph cannot be read: {error.reason}") from None
         regions = [] if found.region_weights is None else found.region_weights.tolist()
         # Marks of beginning and end are no words that anybody asked.
         kept = [place for place, word in enumerate(found.words) if word not in MARKS]

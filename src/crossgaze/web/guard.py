@@ -83,7 +83,7 @@ class Guard:
         if site not in ("none", "same-origin") and not arriving:
             return 403, "another site's page may not use this server"
         origin = headers.get("origin")
-        if not safe and origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+        if not safe and origin is not None and _netloc(origin) != host.lower():
             return 403, "another site's page may not use this server"
         path, token = scope["path"], self.config.token
         if token is None or path in OPEN or path.startswith("/static/"):
@@ -116,6 +116,19 @@ def _name(host: str) -> str:
     """
     try:
         return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _netloc(origin: str) -> str:
+    """Return an Origin header's name and port, "" of one that has none.
+
+    Example:
+        >>> _netloc("http://127.0.0.1:8000"), _netloc("null"), _netloc("http://[")
+        ('127.0.0.1:8000', '', '')
+    """
+    try:
+        return urlsplit(origin).netloc.lower()
     except ValueError:
         return ""
 

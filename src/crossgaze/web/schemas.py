@@ -134,6 +134,9 @@ class Explanation(Schema):
         description="whose attention it is, where the re-ranker is several models; else null",
     )
     words: tuple[Word, ...]
+    unknown: tuple[str, ...] = Field(
+        default=(), examples=[["xyzzy"]], description="words that a model does not know"
+    )
     regions: tuple[Region, ...]
 
 

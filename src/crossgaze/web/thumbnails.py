@@ -53,7 +53,7 @@ class Thumbnails:
                 multiple=1,
             )
         except PhotoError as error:
-            raise RequestError(404, f"this photograph cannot be shown: it {error.reason}") from None
+            raise RequestError(404, f"this photograph cannot be shown: {error.reason}") from None
         file = io.BytesIO()
         Image.fromarray(photo.pixels).save(file, "JPEG", quality=QUALITY)
         data = file.getvalue()

@@ -65,16 +65,3 @@ def _source(
 def default_batch(device: torch.device) -> int:
     """Return how many photographs a forward pass takes best."""
     return 2 if device.type == "cpu" else 32
-
-
-def find_device(name: str) -> torch.device:
-    """Return a device by name, "auto" for a GPU where there is one; refuse what is not here."""
-    if name == "auto":
-        gpus = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-        name = next((gpu for gpu, there in gpus.items() if there), "cpu")
-    try:
-        torch.zeros(1, device=name).cpu()
-        return torch.device(name)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        first = str(error).splitlines()[0]
-        raise InputError(f"device: {name!r} cannot be used here: {first}") from None

@@ -52,7 +52,7 @@ def router(service: Service) -> APIRouter:
 def _explain(service: Service, uid: int, sentence: str) -> Explanation:
     library = service.library
     entry, index = library.entry(uid), library.index
-    require_words(index, sentence)
+    unknown = require_words(index, sentence)
     started = time.perf_counter()
     if (index.kept.rows([uid]) < 0).any():
         index.reopen_kept()
@@ -79,5 +79,6 @@ def _explain(service: Service, uid: int, sentence: str) -> Explanation:
             for look in looks
             if is_word(look.word)
         ),
+        unknown=unknown,
         regions=shares(library.regions(uid), entry),
     )
