@@ -1,6 +1,7 @@
 """What benchmarks share: clocks, rounds, random sides of a realistic shape, the JSON they write."""
 
 import json
+import os
 import platform
 import statistics
 import time
@@ -74,12 +75,24 @@ def words_of(texts):
     return texts.fragments[texts.mask]
 
 
+def machine():
+    """Return what it runs on, as far as the system says."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return {
+        "processor": next((x.split(": ")[1] for x in lines if x.startswith("model name")), ""),
+        "memory, bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+    }
+
+
 def write(name, what, *, folder=RESULTS, **found):
     """Write a result beside what it was measured on."""
     result = {
         "what": what,
         "cores": cores(),
         "machine": platform.machine(),
+        "ran_on": machine(),
         "cpu": torch.backends.cpu.get_cpu_capability(),
         "torch": torch.__version__,
         "crossgaze": __version__,

@@ -3,9 +3,9 @@
 import importlib.metadata
 import json
 import os
-import platform
 from pathlib import Path
 
+from common import machine as computer
 from crossgaze.search.ranking import CANDIDATES
 
 
@@ -32,15 +32,10 @@ def memory():
 
 
 def machine():
-    """Return what it ran on, as far as the system says."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    name = next((line.split(": ")[1] for line in lines if line.startswith("model name")), "")
+    """Return what it ran on, how busy that was, and by which packages."""
     packages = ("lancedb", "numpy", "pyarrow")
     return {
-        "processor": name,
-        "memory, bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        "system": platform.platform(),
-        "python": platform.python_version(),
+        **computer(),
         "load before": round(os.getloadavg()[0], 2),
         **{package: importlib.metadata.version(package) for package in packages},
     }

@@ -15,6 +15,7 @@ import argparse
 import json
 import re
 import sys
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 from pathlib import Path
 
 from safetensors.torch import load_file
@@ -130,6 +131,17 @@ def require_regions(model):
         source_of(model)
 
 
+def four(value):
+    """Return a number with four digits, a half rounded up, as docs/results.md has it.
+
+    Example:
+        >>> four(402.45), four(30.0), four(0.21776)
+        ('402.5', '30', '0.2178')
+    """
+    with localcontext(prec=4, rounding=ROUND_HALF_UP):
+        return f"{(+Decimal(str(value))).normalize():f}"
+
+
 def figures(path):
     """Return the figures of a result for the card, with the command that measured them."""
     try:
@@ -143,7 +155,7 @@ def figures(path):
         for part in measured.get("attention", ()):
             every |= {f"attention {name}": part["figures"][name] for name in ATTENTION}
         rows = [
-            f"| {name} | {one['value']:.4g} | {one['low']:.4g} to {one['high']:.4g} |"
+            f"| {name} | {four(one['value'])} | {four(one['low'])} to {four(one['high'])} |"
             for name, one in ((NAMES.get(key, key), one) for key, one in every.items())
         ]
         command = found["commands"][0]

@@ -7,7 +7,8 @@ import pytest
 
 import search_parts
 from crossgaze.errors import InputError
-from crossgaze.search.page import page, write_page
+from crossgaze.search.page import _card, page, write_page
+from crossgaze.search.results import Hit, Look, Region
 
 pytest.importorskip("lancedb", reason="needs crossgaze[search]")
 
@@ -74,6 +75,22 @@ def test_the_strongest_region_of_a_word_is_where_the_model_looked(index):
     wanted = f"left:{x1 / 0.16:.2f}%;top:{y1 / 0.16:.2f}%;width:{(x2 - x1) / 0.16:.2f}%"
     assert first["style"].startswith(wanted)
     assert [attrs["class"] for tag, attrs in tags.seen if tag == "button"] == ["w0", "w1"]
+
+
+def looked(word, strongest, regions=4):
+    return Look(word, tuple(float(place == strongest) for place in range(regions)), strongest)
+
+
+def test_labels_at_rest_are_not_cut_off_nor_over_each_other_and_no_unknown_word_has_one():
+    boxes = ((0, 0, 50, 50), (5, 2, 60, 60), (90, 50, 100, 60), (0, 40, 20, 60))
+    regions = tuple(Region(box) for box in boxes)
+    hit = Hit(1, 0.5, "x.jpg", 1, (), 100, 100, regions)
+    looks = [looked("red", 0), looked("dog", 1), looked("runs", 2), looked("xyzzy", 3)]
+    card = _card(hit, looks, ("xyzzy",))
+    shown = re.findall(r'class="box (shown[^"]*)"[^>]*><b>([^<]+)</b>', card)
+    assert shown == [("shown", "red"), ("shown low", "dog"), ("shown end", "runs")]
+    assert "<b>xyzzy</b>" in card  # where it is pointed at
+    assert _card(hit, looks[3:], ()).count("<b>xyzzy</b>") == 2
 
 
 def test_sentences_and_a_photograph_that_is_gone(index, tmp_path):

@@ -6,6 +6,7 @@ done by CSS. Every text is escaped, and a policy in the page forbids all but its
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 SIDE = 480  # pixels of a thumbnail's longer side
 SHOWN = 3  # words whose regions are outlined without hovering
 LIT = 4  # regions that a hovered word lights
+# Percent of a photograph: labels of regions that begin closer to each other would cover each other,
+# and one that begins farther right would be cut off.
+BESIDE, BELOW, FAR = 20, 9, 75
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #5b6470; --page: #f6f7f9;
@@ -43,6 +47,7 @@ figure img { width: 100%; height: auto; }
   pointer-events: none; }
 .box b { position: absolute; left: 0; top: 0; background: var(--lit); color: #000;
   font: 600 .75rem system-ui, sans-serif; padding: 0 .3rem; }
+.box.end b { left: auto; right: 0; } .box.low b { top: auto; bottom: 0; }
 .hover { display: none; background: #f0b42959; }
 .text { padding: .6rem .8rem .8rem; } .text small { color: var(--soft); overflow-wrap: anywhere; }
 button { font: inherit; font-size: .85rem; margin: .3rem .2rem 0 0; padding: .05rem .5rem;
@@ -85,7 +90,7 @@ def cards_of(index: Index, found: Found) -> tuple[str, int]:
     for hit in found.hits:
         looks = _looks(index, found, hit)
         words = max(words, len(looks))
-        cards.append(_card(hit, looks))
+        cards.append(_card(hit, looks, found.unknown))
     return f"<main>{''.join(cards)}</main>", words
 
 
@@ -122,14 +127,20 @@ def _looks(index: Index, found: Found, hit: Hit) -> list[Look]:
     return [one for one in looks if is_word(one.word)]
 
 
-def _card(hit: Hit, looks: list[Look]) -> str:
+def _card(hit: Hit, looks: list[Look], unknown: Sequence[str]) -> str:
     # The words that looked most decidedly somewhere, each region once.
     shown: dict[int, str] = {}
     for look in sorted(looks, key=lambda one: -max(one.weights)):
-        # Small words say little by where they look.
-        if len(shown) < SHOWN and look.word not in SMALL and look.strongest is not None:
+        # Small words say little by where they look, and those that nobody taught nothing.
+        silent = look.word in SMALL or look.word in unknown or look.strongest is None
+        if len(shown) < SHOWN and look.strongest is not None and not silent:
             shown.setdefault(look.strongest, look.word)
-    boxes = [_box(hit, region, "shown", label) for region, label in shown.items()]
+    boxes, corners = [], []
+    for region, label in shown.items():
+        corner = _corner(hit, region)
+        near = any(abs(corner[0] - x) < BESIDE and abs(corner[1] - y) < BELOW for x, y in corners)
+        boxes.append(_box(hit, region, "shown low" if near else "shown", label))
+        corners.append(corner)
     chips = []
     for number, look in enumerate(looks):
         told = ' title="no region answered this word"' if look.strongest is None else ""
@@ -147,11 +158,20 @@ def _card(hit: Hit, looks: list[Look]) -> str:
     )
 
 
+def _corner(hit: Hit, region: int) -> tuple[float, float]:
+    """Return where a region begins, in percent of its photograph's width and height."""
+    if not hit.width or not hit.height or region >= len(hit.regions):
+        return 0.0, 0.0
+    x1, y1, _, _ = hit.regions[region].box
+    return 100 * x1 / hit.width, 100 * y1 / hit.height
+
+
 def _box(hit: Hit, region: int, kind: str, label: str, opacity: float = 1.0) -> str:
     if not hit.width or not hit.height or region >= len(hit.regions):
         return ""
     x1, y1, x2, y2 = hit.regions[region].box
-    left, top = 100 * x1 / hit.width, 100 * y1 / hit.height
+    left, top = _corner(hit, region)
+    kind += " end" if left > FAR else ""
     width, height = 100 * (x2 - x1) / hit.width, 100 * (y2 - y1) / hit.height
     name = f"<b>{escape(label)}</b>" if label else ""
     return (
