@@ -283,10 +283,15 @@ def _preprocessing(source, target):
 # Runs, results, indexes, photographs --------------------------------------------------------------
 
 
+def _run_settings():
+    # By paths from where it runs: a run goes on with its own data only, which is copied here.
+    paths = Path("world/captions.jsonl"), Path("world/regions")
+    return training_parts.settings(paths, "vse++", epochs=2, batch=6, save_every=1)
+
+
 def run(folder):
     (folder / "world").mkdir()
-    paths = training_parts.write_world(folder / "world", images=6, dev=2)
-    config = training_parts.settings(paths, "vse++", epochs=2, batch=6, save_every=1)
+    training_parts.write_world(folder / "world", images=6, dev=2)
 
     class StopError(Exception):
         pass
@@ -298,15 +303,14 @@ def run(folder):
         if len(calls) == 3:
             raise StopError
 
-    with contextlib.suppress(StopError):
-        train(config, folder / "run", device="cpu", on_progress=step)
+    with contextlib.chdir(folder), contextlib.suppress(StopError):
+        train(_run_settings(), Path("run"), device="cpu", on_progress=step)
     (folder / "run" / ".crossgaze.lock").unlink()
 
 
 def _run(source, target):
-    paths = source / "world" / "captions.jsonl", source / "world" / "regions"
-    config = training_parts.settings(paths, "vse++", epochs=2, batch=6, save_every=1)
-    train(config, source / "run", device="cpu")
+    with contextlib.chdir(source):
+        train(_run_settings(), Path("run"), device="cpu")
 
 
 def result(folder):
