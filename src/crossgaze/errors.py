@@ -79,6 +79,18 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
+def require_path(name: str, value: object) -> Path:
+    """Return what was given as a path, if it can be one.
+
+    Example:
+        >>> require_path("index", "photos").name
+        'photos'
+    """
+    if not isinstance(value, str | Path) or not str(value) or "\0" in str(value):
+        raise InputError(f"{name}: got {value!r}, wanted a path")
+    return Path(value)
+
+
 def require_file(path: str | Path, what: str) -> Path:
     """Return `path` as a Path if it is a file, else say what it should have been."""
     path = Path(path)

@@ -70,6 +70,10 @@ def test_pictures_and_sentences(capsys, made):
     assert first[:2] == ["1", "1.000"]
     assert first[2].endswith("green.jpg")
     assert "a red dog" in out
+    (made / "lines.txt").unlink()
+    words = ["--into", made / "index", "--forget-sentences", made / "lines.txt"]
+    code, out, _ = run(capsys, "index", *words)
+    assert (code, "2 sentences removed from the index" in out) == (0, True)
 
 
 def test_move_compact_and_info(capsys, made):
@@ -183,6 +187,12 @@ def test_watch_names_what_cannot_be_read_and_keeps_json_pure(
         (["search", "INDEX", "--image", "x.jpg", "--exhaustive"], "is for a sentence"),
         (["search", "INDEX", "--image", "x.jpg", "--rank-by", "reranker"], "is for a sentence"),
         (["index", "--into", "INDEX"], "--from, --remove, --compact or --info"),
+        (["index", "--into", "INDEX", "--info", "--tag", "x"], "--tag: wanted PHOTOS"),
+        (["index", "PHOTOS", "--into", "INDEX", "--every", "3"], "--every: wanted --watch"),
+        (["index", "--from", "INDEX", "--into", "new", "--embedder", "VSE"], "says nothing with"),
+        (["index", "PHOTOS", "--into", "new", "--sentences", "no.txt"], "no.txt: no such file"),
+        (["index", "--into", "INDEX", "--forget-sentences", "no.txt"], "holds no sentence of it"),
+        (["search", "INDEX", "dog", "--until", "9999-12-31T23:59:59-12:00"], "until: got 9999"),
         (["index", "--into", "new", "--info"], "new: is not an index"),
         (["index", "PHOTOS", "--into", "new", "--regions", "grid"], "takes regions of width 1792"),
         (["index", "PHOTOS", "--into", "PHOTOS", "--embedder", "VSE"], "is not empty"),

@@ -1,5 +1,6 @@
 """The page of an explanation in a real browser: point, tap and keys, with nobody asked."""
 
+import numpy as np
 import pytest
 
 from browser_parts import chromium, expect, needs_chromium, page_of
@@ -120,6 +121,43 @@ def test_a_tap_on_a_phone_lights_and_nothing_is_wider_than_it(opened):
     chip(page, "red").tap()
     expect(page.locator(".told")).to_contain_text("“red” looks at")
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+PHONE = {"viewport": {"width": 390, "height": 780}}
+LONG = "donaudampfschifffahrtsgesellschaftskapitaenswitwenundwaisenversorgungskasse"
+
+
+def test_a_word_that_is_longer_than_a_phone_is_wide_is_broken(opened):
+    page = opened(made_up(words=(LONG, "dog"), labels=("red cat", LONG)), **PHONE)
+    for word in (LONG, "dog"):
+        chip(page, word).click()
+        expect(page.locator(".told")).to_contain_text(f"“{word}” looks at")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        for place in ("h1", ".words", ".words > *", ".frame b"):
+            box = page.locator(place).first.bounding_box()
+            assert 0 <= box["x"] <= box["x"] + box["width"] <= 390, place
+
+
+@pytest.mark.parametrize("size", [(80, 16), (80, 80)])
+def test_a_label_is_seen_whole(opened, size):
+    boxes = [[0.5, 0.1, 0.7, 1], [0.9, 0.3, 1, 0.5], [0, 0, 1, 1], [0, 0, 0.1, 0.3]]
+    words = ("one", "two", "three", "four")
+    seen = made_up(
+        weights=np.eye(4, dtype=np.float32),
+        words=words,
+        boxes=np.array(boxes, np.float32),
+        labels=("a large striped umbrella",) * 4,
+        size=size,
+    )
+    page = opened(seen, reduced_motion="reduce", **PHONE)
+    for word in words:
+        chip(page, word).click()
+        expect(chip(page, word)).to_have_attribute("aria-pressed", "true")
+        stage, label = (page.locator(place).bounding_box() for place in (".stage", ".frame b"))
+        assert label["x"] >= stage["x"] - 0.1
+        assert label["y"] >= stage["y"] - 0.1
+        assert label["x"] + label["width"] <= stage["x"] + stage["width"] + 0.1
+        assert label["y"] + label["height"] <= stage["y"] + stage["height"] + 0.1
 
 
 def test_the_step_that_is_pressed_is_shown(opened, tmp_path):

@@ -81,16 +81,19 @@ def looked(word, strongest, regions=4):
     return Look(word, tuple(float(place == strongest) for place in range(regions)), strongest)
 
 
-def test_labels_at_rest_are_not_cut_off_nor_over_each_other_and_no_unknown_word_has_one():
+def test_labels_at_rest_are_not_cut_off_nor_over_each_other_and_no_unknown_word_has_one(tmp_path):
     boxes = ((0, 0, 50, 50), (5, 2, 60, 60), (90, 50, 100, 60), (0, 40, 20, 60))
     regions = tuple(Region(box) for box in boxes)
-    hit = Hit(1, 0.5, "x.jpg", 1, (), 100, 100, regions)
+    photo = search_parts.make_photo(tmp_path / "x.png", 1)
+    hit = Hit(1, 0.5, str(photo), 1, (), 100, 100, regions)
     looks = [looked("red", 0), looked("dog", 1), looked("runs", 2), looked("xyzzy", 3)]
     card = _card(hit, looks, ("xyzzy",))
     shown = re.findall(r'class="box (shown[^"]*)"[^>]*><b>([^<]+)</b>', card)
     assert shown == [("shown", "red"), ("shown low", "dog"), ("shown end", "runs")]
     assert "<b>xyzzy</b>" in card  # where it is pointed at
     assert _card(hit, looks[3:], ()).count("<b>xyzzy</b>") == 2
+    photo.unlink()  # nothing is framed where there is no picture
+    assert 'class="box' not in _card(hit, looks, ())
 
 
 def test_sentences_and_a_photograph_that_is_gone(index, tmp_path):

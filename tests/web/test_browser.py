@@ -404,7 +404,8 @@ def test_why_an_adding_failed_stays_and_so_does_what_somebody_types(page, world)
     with page.expect_response(lambda answer: "/images?" in answer.url):  # what is there now
         page.get_by_role("button", name="Add or update").nth(1).click()
     alert = page.get_by_role("alert").first
-    expect(alert).to_contain_text(f"Adding {world / 'nothing'} failed: ")
+    expect(alert).to_contain_text(f"Adding {world / 'nothing'} failed: holds no photograph")
+    assert alert.inner_text().count(str(world)) == 1
     page.wait_for_timeout(300)
     expect(alert).to_be_visible()
     expect(page.get_by_role("searchbox")).to_have_value("half a sen")

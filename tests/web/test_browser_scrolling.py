@@ -101,3 +101,72 @@ def test_the_last_photograph_has_a_next_one_as_soon_as_there_are_more(browser, s
         page.locator("#photo-next").click()
         expect(page.locator("#photo-name")).not_to_have_text(before)
         assert page.complaints == []
+
+
+def scroll_to(page, *tops):
+    for top in tops:
+        page.evaluate(f"scrollTo(0, {top})")
+        page.wait_for_timeout(1500)  # what is ahead comes, and the place is kept
+
+
+@pytest.mark.parametrize("where", ["", "?like=7"])
+def test_who_comes_back_to_a_list_is_where_they_were_and_nothing_runs_away(browser, server, where):
+    with page_of(browser, viewport=SMALL) as page:
+        page.goto(server + where)
+        tiles = page.locator("#results .tile")
+        expect(tiles).not_to_have_count(0)
+        scroll_to(page, 1800, 2600)  # further than the first page of the list
+        shown = tiles.count()
+        assert FIRST < shown < COUNT
+        tiles.nth(shown // 2).evaluate("one => one.click()")  # opened and closed, nothing moves
+        expect(page.locator("#photo-facts")).not_to_have_text("")
+        page.go_back()
+        expect(page.locator("#photo")).to_be_hidden()
+        assert page.evaluate("scrollY") == 2600
+        page.get_by_role("searchbox").fill(QUERY)
+        page.keyboard.press("Enter")
+        expect(page.locator("#status")).to_contain_text("Best first")
+        assert page.evaluate("scrollY") == 0
+        scroll_to(page, 900)
+        for come, top in ((page.go_back, 2600), (page.go_forward, 900), (page.go_back, 2600)):
+            come()
+            page.wait_for_function(f"() => scrollY === {top}")
+            page.wait_for_timeout(1000)
+            assert page.evaluate("scrollY") == top
+            assert tiles.count() <= shown
+        page.reload()
+        page.wait_for_function("() => scrollY === 2600")
+        assert tiles.count() == shown
+        assert page.complaints == []
+
+
+def test_a_place_that_is_too_far_down_is_not_loaded_again(browser, server):
+    with page_of(browser, viewport=SMALL) as page:
+        page.goto(server)
+        tiles = page.locator("#results .tile")
+        expect(tiles).not_to_have_count(0)
+        page.wait_for_timeout(500)
+        page.evaluate("history.replaceState({ top: 90000, shown: 4000 }, '')")
+        page.reload()
+        expect(tiles).not_to_have_count(0)
+        page.wait_for_timeout(1000)
+        assert page.evaluate("scrollY") == 0
+        assert tiles.count() < COUNT
+
+
+def test_who_scrolls_while_a_list_is_loaded_again_stays_there(browser, server):
+    with page_of(browser, viewport=SMALL) as page:
+        page.goto(server)
+        tiles = page.locator("#results .tile")
+        expect(tiles).not_to_have_count(0)
+        scroll_to(page, 1800, 2600)  # further than the first page of the list
+        held = Held(page, "**/images?*offset=40*")
+        page.reload()
+        expect(tiles).to_have_count(FIRST)
+        held.wait()
+        page.evaluate("scrollTo(0, 300)")
+        page.wait_for_timeout(300)
+        held.let_go()
+        expect(tiles).not_to_have_count(FIRST)
+        page.wait_for_timeout(500)
+        assert page.evaluate("scrollY") == 300

@@ -158,6 +158,41 @@ def test_adding_shows_how_far_it_is_and_what_has_come(browser, tmp_path, gate):
         assert page.complaints == []
 
 
+@pytest.mark.parametrize("whose", ["this page's", "another's"])
+def test_that_another_folder_is_being_added_is_said_until_it_is_done(
+    browser, tmp_path, gate, whose
+):
+    folders = (tmp_path / "more", tmp_path / "other")
+    search_parts.make_photo(folders[1] / "a.png", 99)
+    with (
+        search_parts.create(tmp_path, source=gate) as index,
+        running(create_app(index, ServeConfig(folders=folders))) as address,
+        page_of(browser) as page,
+        page_of(browser) as another,
+    ):
+        page.goto(address)
+        page.get_by_role("button", name="Library").click()
+        adding = page.locator("#library-folders").get_by_role("button", name="Add or update")
+        expect(adding).to_have_count(2)
+        if whose == "another's":
+            another.goto(address)
+            another.locator("#empty").get_by_role("button", name="Add or update").first.click()
+            expect(another.locator("#job-words")).to_contain_text("0 of 12")
+        else:
+            adding.first.click()
+            expect(page.locator("#job-words")).to_contain_text("0 of 12")
+            page.get_by_role("button", name="Library").click()
+        adding.nth(1).click()
+        alert = page.locator("#other")
+        expect(alert).to_contain_text(f"{folders[0]} is being added; wait until it is done")
+        expect(page.locator("#job-words")).to_contain_text("0 of 12")
+        page.wait_for_timeout(500)
+        expect(alert).to_be_visible()
+        gate.before = "99"
+        expect(page.locator("#job-words")).to_contain_text("12 added")
+        expect(alert).to_be_hidden()
+
+
 def test_a_server_that_is_stopped_while_a_folder_is_added(browser, tmp_path, gate):
     folder = tmp_path / "more"
     with search_parts.create(tmp_path, source=gate) as index, page_of(browser) as page:

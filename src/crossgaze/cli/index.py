@@ -65,9 +65,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--tag", metavar="WORD", action="append", default=[], help="give the photographs this tag"
     )
     parser.add_argument("--sentences", metavar="FILE", help="index sentences, one a line")
+    parser.add_argument(
+        "--forget-sentences", metavar="FILE", help="take out a file's sentences, if it is gone, too"
+    )
     parser.add_argument("--watch", action="store_true", help="go on looking until stopped")
     parser.add_argument(
-        "--every", metavar="SECONDS", type=float, default=5.0, help="between looks (default 5)"
+        "--every", metavar="SECONDS", type=float, help="between looks of --watch (default 5)"
     )
     parser.add_argument("--from", metavar="OLD", dest="old", help="copy an index to another engine")
     parser.add_argument(
@@ -83,15 +86,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do what was asked, and print what was done."""
     more = [args.photos, args.sentences, args.remove, args.compact, args.info]
+    more.append(args.forget_sentences)
     if not any(more) and args.old is None:
         raise InputError(
-            "index: got nothing to do, wanted PHOTOS, --sentences, --from, --remove, --compact "
-            "or --info"
+            "index: got nothing to do, wanted PHOTOS, --sentences, --forget-sentences, --from, "
+            "--remove, --compact or --info"
         )
-    if args.store is not None and args.photos is None:
-        raise InputError("--store: wanted PHOTOS with it, whose regions it holds")
-    if args.watch:
-        _require_watchable(args)
+    _require_together(args, alone=not any(more))
     from crossgaze.search.filters import Where
     from crossgaze.search.head import FILE
 
@@ -108,6 +109,8 @@ def run(args: argparse.Namespace) -> int:
     with _open(args) as index:
         if gone is not None:
             shown["removed"] = index.remove(gone)
+        if args.forget_sentences is not None:
+            shown["forgotten"] = index.forget_sentences(args.forget_sentences)
         try:
             reports, said = _fill(index, args, there=there)
         except InputError:
@@ -125,12 +128,41 @@ def run(args: argparse.Namespace) -> int:
         else:
             if gone is not None:
                 say(f"{shown['removed']:,} photographs removed from the index, by {args.remove!r}")
+            if args.forget_sentences is not None:
+                of = args.forget_sentences
+                say(f"{shown['forgotten']:,} sentences removed from the index, of {of}")
             for name, report in reports.items():
                 _show(report, name)
             _info(index)
         if args.watch:
             _watch(index, args, said)
     return 0
+
+
+def _require_together(args: argparse.Namespace, *, alone: bool) -> None:
+    """Refuse options that would say nothing, and what would be noticed late.
+
+    Args:
+        args: the verb's.
+        alone: whether an index is moved and nothing else is done.
+    """
+    if args.store is not None and args.photos is None:
+        raise InputError("--store: wanted PHOTOS with it, whose regions it holds")
+    if args.tag and args.photos is None:
+        raise InputError("--tag: wanted PHOTOS with it, which get the tag")
+    if args.every is not None and not args.watch:
+        raise InputError("--every: wanted --watch with it")
+    for name in ("embedder", "reranker"):
+        if alone and getattr(args, name) is not None:
+            raise InputError(f"--{name}: says nothing with --from, a copy has the index's models")
+    args.every = 5.0 if args.every is None else args.every
+    if args.watch:
+        _require_watchable(args)
+    if args.sentences is not None and not Path(args.sentences).exists():
+        raise InputError(
+            f"{args.sentences}: no such file, wanted a text file of sentences; to take out those "
+            f"of a file that is gone: crossgaze index --into {args.into} --forget-sentences FILE"
+        )
 
 
 def _require_watchable(args: argparse.Namespace) -> None:

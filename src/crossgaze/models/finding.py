@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from crossgaze.errors import InputError, MissingExtraError
+from crossgaze.errors import InputError, MissingExtraError, require_path
 
 FORMAT, VERSION = "crossgaze-model", 1
 FILES = ("config.json", "model.safetensors", "vocab.json", "words.txt", "README.md")
@@ -34,7 +34,7 @@ def find_folder(source: str | Path) -> Path:
         source: a folder, which goes before a model of the zoo with the same name; a short name of
             the zoo; or "owner/name" on the Hub, which is the only one that needs a network.
     """
-    path = Path(source)
+    path = require_path("model", source)
     if path.is_dir():
         return path
     names = zoo_models()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from crossgaze.errors import InputError
+from crossgaze.errors import InputError, require_path
 from crossgaze.search.engine import Engine
 from crossgaze.search.head import FORMAT, Head
 from crossgaze.search.lance import LanceEngine
@@ -71,6 +71,8 @@ def parse_engine(text: str) -> tuple[str, str]:
         >>> parse_engine("http://127.0.0.1:19530/holidays")
         ('http://127.0.0.1:19530', 'holidays')
     """
+    if not isinstance(text, str):
+        raise InputError(f"engine: got {text!r}, wanted lance, milvus or a server's URL")
     if text in ("lance", "milvus"):
         return text, "crossgaze"
     try:
@@ -95,7 +97,7 @@ def find_folder(path_or_url: str | Path) -> Path:
     """Return the folder of an index that is named by it, by its Milvus file or by a URL."""
     text = str(path_or_url)
     if "://" not in text:
-        path = Path(path_or_url)
+        path = require_path("index", path_or_url)
         return path.parent if path.name == "milvus.db" else path
     uri, name = parse_engine(text)
     note = read_note(uri, f"{name}_photos")

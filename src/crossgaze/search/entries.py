@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,8 +80,8 @@ def clean_tags(tags: Sequence[str]) -> tuple[str, ...]:
         >>> clean_tags(["snow", "dog", "snow"])
         ('dog', 'snow')
     """
-    if isinstance(tags, str):
-        raise InputError(f"tags: got one text {tags!r}, wanted a list of texts")
+    if isinstance(tags, str) or not isinstance(tags, Iterable):
+        raise InputError(f"tags: got {tags!r}, wanted a list of texts")
     for tag in tags:
         if not isinstance(tag, str) or not tag.strip() or not tag.isprintable():
             raise InputError(f"tags: got {tag!r}, wanted words that can be printed")

@@ -6,7 +6,10 @@ understands, with every text quoted, and what an engine cannot say is looked at 
 
 from __future__ import annotations
 
+import operator
 import re
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
@@ -128,6 +131,17 @@ def require_where(where: object) -> None:
         )
 
 
+def require_uids(where: object) -> list[int]:
+    """Return photographs' numbers, whole ones; whatever else was meant is no filter."""
+    if not isinstance(where, str | bytes | dict) and isinstance(where, Iterable):
+        with suppress(TypeError):
+            return [operator.index(uid) for uid in where]
+    raise InputError(
+        f"where: got {where!r}, wanted a filter such as Where.of(path='2024/*'), or a list of "
+        "photographs' numbers (uid)"
+    )
+
+
 def _seconds(name: str, value: str | date, *, end: bool) -> int:
     """Return a day's first second, or with `end` the first of the next day.
 
@@ -139,8 +153,13 @@ def _seconds(name: str, value: str | date, *, end: bool) -> int:
             value = datetime.fromisoformat(value) if len(value) > 10 else date.fromisoformat(value)
         except ValueError:
             raise InputError(f"{name}: got {value!r}, wanted a day such as 2024-05-01") from None
+    if not isinstance(value, date):
+        raise InputError(f"{name}: got {value!r}, wanted a day such as 2024-05-01")
     if isinstance(value, datetime):
-        here = value if value.tzinfo is None else value.astimezone()
+        try:
+            here = value if value.tzinfo is None else value.astimezone()
+        except (OverflowError, ValueError, OSError):  # at the calendar's ends
+            raise InputError(f"{name}: got {value}, which no clock here can show") from None
         return int(here.replace(tzinfo=UTC).timestamp())
     if end and value < date.max:
         value += timedelta(days=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from crossgaze.config import build, to_dict
 from crossgaze.data.regions.store import RegionStore
-from crossgaze.errors import FileFormatError, InputError
+from crossgaze.errors import FileFormatError, InputError, require_path
 from crossgaze.files import bytes_in, only_writer
 from crossgaze.search.engines import Tables, find_folder, open_tables
-from crossgaze.search.filters import Where, require_where
+from crossgaze.search.filters import Where, require_uids, require_where
 from crossgaze.search.head import FILE, Head, read_head
 from crossgaze.search.kept import KeptRegions
 from crossgaze.search.models import Embedder, Reranker
@@ -89,7 +89,8 @@ class Index:
         """
         from crossgaze.search.making import make_index
 
-        made = make_index(Path(path), embedder, reranker, detector, engine, source)
+        folder = require_path("index", path)
+        made = make_index(folder, embedder, reranker, detector, engine, source)
         return cls(*made)
 
     @classmethod
@@ -231,6 +232,10 @@ class Index:
             repair(self)
             try:
                 yield
+            except InputError:
+                with suppress(Exception):  # the first error is the one to tell
+                    note_held(self.folder, self.tables)
+                raise
             finally:
                 self._kept = None
             note_held(self.folder, self.tables)
@@ -259,7 +264,7 @@ class Index:
         from crossgaze.search.planning import left_behind, paths_of
 
         reports, paths = [], paths_of(photos)
-        known = None if store is None else RegionStore(store)
+        known = None if store is None else RegionStore(require_path("store", store))
         with self.writing(remake=True):
             for path in paths:
                 try:
@@ -277,21 +282,32 @@ class Index:
         """Bring the index up to date with a text file, one sentence a line."""
         from crossgaze.search.sentences import bring_sentences
 
+        path = require_path("sentences", file)
         with self.writing():
-            return bring_sentences(self, file)
+            return bring_sentences(self, path)
+
+    def forget_sentences(self, file: str | Path) -> int:
+        """Take out the sentences of a file, also of one that is gone; returns how many went.
+
+        Those that another file gave, too, stay.
+        """
+        from crossgaze.search.sentences import forget_sentences
+
+        path = require_path("sentences", file)
+        with self.writing():
+            return forget_sentences(self, path)
 
     def remove(self, where: Where | Sequence[int]) -> int:
         """Remove photographs by filter or uid; returns how many."""
+        wanted = [] if isinstance(where, Where) else require_uids(where)
+        if isinstance(where, Where) and not where:
+            raise InputError("where: is empty and would remove everything")
         with self.writing():
             photos = self.tables.photos
             if isinstance(where, Where):
-                if not where:
-                    raise InputError("where: is empty and would remove everything")
                 uids = [entry.uid for part in photos.every(where) for entry in part]
             else:
-                if isinstance(where, str | dict):
-                    require_where(where)
-                uids = [entry.uid for entry in photos.get([int(uid) for uid in where])]
+                uids = [entry.uid for entry in photos.get(wanted)]
             photos.delete(uids)
             photos.tidy("after" if uids else "unchanged")
             return len(uids)

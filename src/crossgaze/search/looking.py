@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from crossgaze.errors import InputError
 from crossgaze.search.ranking import MissingRegionsError
 from crossgaze.search.results import Hit, Look
 
@@ -16,6 +17,8 @@ def look_at(index: Index, query: str, hit: Hit) -> tuple[Look, ...]:
 
     Words are whole, also where the model reads pieces of them.
     """
+    if not isinstance(hit, Hit):
+        raise InputError(f"hit: got {hit!r}, wanted one of a search's hits")
     if index.reranker is None:
         return ()
     kept = index.kept

@@ -102,6 +102,11 @@ def explained(uri: str) -> Iterator[None]:
         if "milvus-lite" in str(error) and "required" in str(error):
             raise MissingExtraError("Milvus Lite's file", "milvus-lite", "milvus-lite") from None
         if "Open local milvus failed" in str(error):
+            if not os.access(Path(uri).parent, os.W_OK):
+                raise InputError(
+                    f"{uri}: lies where nothing may be written, and Milvus Lite writes while it "
+                    "searches; copy the index, or move it to LanceDB (crossgaze index --from)"
+                ) from error
             raise InputError(
                 f"{uri}: cannot be opened; is another process using it? Milvus Lite serves one at "
                 "a time: wait for it, or move the index to a server"

@@ -49,6 +49,7 @@ figure img { width: 100%; height: auto; }
   font: 600 .75rem system-ui, sans-serif; padding: 0 .3rem; }
 .box.end b { left: auto; right: 0; } .box.low b { top: auto; bottom: 0; }
 .hover { display: none; background: #f0b42959; }
+figure .text { line-height: 1.4; overflow-wrap: anywhere; }
 .text { padding: .6rem .8rem .8rem; } .text small { color: var(--soft); overflow-wrap: anywhere; }
 button { font: inherit; font-size: .85rem; margin: .3rem .2rem 0 0; padding: .05rem .5rem;
   border: 1px solid var(--line); border-radius: 1rem; background: none; color: inherit; }
@@ -135,7 +136,8 @@ def _card(hit: Hit, looks: list[Look], unknown: Sequence[str]) -> str:
         silent = look.word in SMALL or look.word in unknown or look.strongest is None
         if len(shown) < SHOWN and look.strongest is not None and not silent:
             shown.setdefault(look.strongest, look.word)
-    boxes, corners = [], []
+    boxes: list[str] = []
+    corners: list[tuple[float, float]] = []
     for region, label in shown.items():
         corner = _corner(hit, region)
         near = any(abs(corner[0] - x) < BESIDE and abs(corner[1] - y) < BELOW for x, y in corners)
@@ -151,8 +153,10 @@ def _card(hit: Hit, looks: list[Look], unknown: Sequence[str]) -> str:
             strength = look.weights[region] / look.weights[order[0]]
             label = look.word if not place else ""
             boxes.append(_box(hit, region, f"hover h{number}", label, max(strength, 0.15)))
+    picture = _thumbnail(hit.path)
+    over = "".join(boxes) if picture.startswith("<img") else ""  # nothing is framed on words
     return (
-        f"<article><figure>{_thumbnail(hit.path)}{''.join(boxes)}</figure>"
+        f"<article><figure>{picture}{over}</figure>"
         f'<div class="text"><strong>{hit.rank}.</strong> {hit.score:.3f}<br>'
         f"<small>{escape(hit.path)}</small><div>{''.join(chips)}</div></div></article>"
     )

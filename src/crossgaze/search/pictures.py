@@ -32,7 +32,8 @@ def regions_of(
     """Return a picture's regions, (1, n, d), and how many they are, (1,)."""
     source = index.source
     if isinstance(picture, np.ndarray):
-        if picture.ndim != 3 or picture.shape[2] != 3 or picture.dtype != np.uint8:
+        kind = picture.ndim == 3 and picture.shape[2] == 3 and picture.dtype == np.uint8
+        if not kind or not picture.size:
             raise InputError(f"query: got {picture.shape} {picture.dtype}, wanted (h, w, 3) uint8")
         file = io.BytesIO()
         Image.fromarray(picture).save(file, "PNG")  # then it is read as any photograph is

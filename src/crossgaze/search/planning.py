@@ -77,8 +77,17 @@ def make_plan(
             plan.unchanged += 1
     if whole:
         # What is still there but not listed (a folder that cannot be read now) is not gone.
-        plan.gone = [e.uid for key, e in known.items() if not os.path.lexists(key)]
+        listed = {prefix + name for name in listing.names}
+        plan.gone = [entry.uid for key, entry in known.items() if _is_gone(key, listed)]
     return plan
+
+
+def _is_gone(key: str, listed: set[str]) -> bool:
+    """Tell whether a photograph that was not listed is gone, or a link to one that is listed."""
+    if not os.path.lexists(key):
+        return True
+    found = os.path.realpath(key)
+    return found != key and found in listed
 
 
 def digest_of(content: bytes) -> str:

@@ -6,6 +6,8 @@ import operator
 import time
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from crossgaze.data.textfiles import sentence_problem
 from crossgaze.errors import InputError
 from crossgaze.models.checks import require_whole
@@ -57,7 +59,8 @@ def require_filled(index: Index, k: int) -> int:
 def require_candidates(candidates: int | None) -> None:
     """Refuse a number of candidates that is none."""
     if candidates is not None:
-        require_whole("candidates", candidates, most=1 << 31)
+        whole = int(candidates) if isinstance(candidates, np.integer) else candidates
+        require_whole("candidates", whole, most=1 << 31)
 
 
 def require_words(index: Index, query: str, *, embedded: bool = True) -> tuple[str, ...]:

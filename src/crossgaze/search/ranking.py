@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crossgaze.errors import FileFormatError, InputError
-from crossgaze.search.damage import require_held
+from crossgaze.search.damage import require_held, require_sound_regions
 from crossgaze.search.engine import OutOfDateError, Uids, Vectors, best, together
 from crossgaze.search.filters import Where
 from crossgaze.search.pictures import PICTURE, SENTENCES, best_sentences, cosines, regions_of
@@ -176,6 +176,7 @@ def rerank_uids(index: Index, query: str, uids: Uids) -> Vectors:
         kept = index.reopen_kept()  # another process may have added them since
         rows = kept.rows(uids)
     if (rows < 0).any():
+        require_sound_regions(index, remake=False)  # where that is why, it says what to do
         lost = uids[rows < 0].tolist()
         first = "".join(f" (one is {entry.key})" for entry in index.tables.photos.get(lost[:1]))
         raise MissingRegionsError(

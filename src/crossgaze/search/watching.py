@@ -18,8 +18,9 @@ LONGEST = 31_536_000  # seconds between looks, a year; a clock that sleeps has a
 
 def require_every(every: float) -> None:
     """Refuse seconds that nobody can wait for."""
-    if not 0 < every <= LONGEST:
-        raise InputError(f"every: got {every}, wanted seconds above 0, at most {LONGEST:,}")
+    number = isinstance(every, int | float) and not isinstance(every, bool)
+    if not number or not 0 < every <= LONGEST:
+        raise InputError(f"every: got {every!r}, wanted seconds above 0, at most {LONGEST:,}")
 
 
 def watch(
@@ -39,7 +40,7 @@ def watch(
         index: the index.
         photos: the folder, or several.
         every: seconds between looks.
-        tags: for new photographs.
+        tags: words to give to every photograph in it.
         stop: asked after each look.
         on_trouble: told, once, what keeps a look from working, and what cannot be read.
     """

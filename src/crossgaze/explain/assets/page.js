@@ -2,6 +2,7 @@
 // One object a model: its words, regions and maps. Texts go in by textContent only.
 const models = JSON.parse(document.getElementById("data").textContent);
 const percent = (share) => (share >= 0.0995 ? Math.round(100 * share) : (100 * share).toFixed(1)) + "\u00a0%";
+const EDGE = 3; // pixels of a frame's border, and between it and its label
 const shows = [];
 
 class Show {
@@ -62,6 +63,7 @@ class Show {
       this.look(this.region === null ? (step > 0 ? 0 : count - 1) : (this.region + step + count) % count);
     });
     this.stage.addEventListener("blur", () => this.look(null));
+    new ResizeObserver(() => this.draw()).observe(this.stage); // as a phone that is turned
   }
 
   // The smallest region under the pointer: a large one can be reached where no small one lies on it.
@@ -120,9 +122,14 @@ class Show {
     Object.assign(this.frame.style, { left: left + "%", top: top + "%", width: width + "%", height: height + "%" });
     this.label.textContent = label;
     // The label stands above its frame; below at the top edge, inside where there is no room at all.
-    this.frame.classList.toggle("high", top < 8);
-    this.frame.classList.toggle("full", top < 8 && top + height > 92);
-    this.frame.classList.toggle("far", left > 60);
+    // By the stage and not by the frame, which may still be on its way.
+    const stage = this.stage.getBoundingClientRect(), own = this.label.getBoundingClientRect();
+    const high = (top / 100) * stage.height < own.height + EDGE;
+    const low = ((100 - top - height) / 100) * stage.height < own.height + EDGE;
+    this.frame.classList.toggle("high", high);
+    this.frame.classList.toggle("full", high && low);
+    const edge = (left / 100) * stage.width;
+    this.label.style.left = Math.max(0, Math.min(edge, stage.width - own.width)) - edge - EDGE + "px";
   }
 
   shade(shares) {

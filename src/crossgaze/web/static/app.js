@@ -6,6 +6,7 @@ import { Grid } from "./grid.js";
 import { Library, login } from "./library.js";
 import { PhotoView } from "./photo.js";
 import { Problem } from "./problem.js";
+import { Spot } from "./spot.js";
 
 const PAGE = 40;
 const AHEAD = 900; // pixels below the screen that are loaded before anybody scrolls there
@@ -34,6 +35,7 @@ const grid = new Grid($("results"), {
   },
   onOpen: (id) => go({ photo: id }),
 });
+const spot = new Spot(() => grid.photos.length);
 const library = new Library({
   onBegin: () => { if (!$("empty").hidden && !library.state.photographs) empty(0); },
   onChange: async () => {
@@ -43,6 +45,7 @@ const library = new Library({
   },
   onTrouble: (error, retry) => trouble(error, retry, other),
   onRecovered: () => other.hide(),
+  onOver: (words) => { if (other.says(words)) other.hide(); },
 });
 const view = new PhotoView({
   onClose: () => {
@@ -68,7 +71,9 @@ function go(changes, { replace = false, search: fresh = false } = {}) {
     address.delete(name);
     for (const one of [value].flat()) if (one !== null && one !== "") address.append(name, one);
   }
-  history[replace ? "replaceState" : "pushState"]({}, "", link(address));
+  spot.keep(); // of the entry that is left
+  if (fresh) spot.begin();
+  history[replace ? "replaceState" : "pushState"](fresh ? null : spot.here, "", link(address));
   if (fresh) {
     fillForms();
     run();
@@ -80,6 +85,7 @@ addEventListener("popstate", () => {
   const before = String(query());
   address = new URLSearchParams(location.search);
   if (String(query()) !== before) {
+    spot.comeBack();
     fillForms();
     run();
   }
@@ -136,6 +142,7 @@ async function run({ file = null, again = false } = {}) {
     }
     settled = true;
     problem.hide();
+    await returnTo(mine.signal);
     watchEnd();
   } catch (error) {
     if (error.name === "AbortError") return;
@@ -176,9 +183,11 @@ function arrive(file, handle) {
   const typing = $("q").value !== (address.get("q") ?? "");
   pictures.set(handle, file);
   sending = null;
+  spot.keep();
+  spot.begin();
   for (const name of QUERIES) address.delete(name);
   address.set("picture", handle);
-  history.pushState({}, "", link(address));
+  history.pushState(null, "", link(address));
   if (!typing) $("q").value = "";
   showPicture();
   turnOver();
@@ -239,6 +248,16 @@ async function more() {
   } finally {
     loading = false;
   }
+}
+
+/** Let whoever comes back to a list be where they were in it. */
+async function returnTo(signal) {
+  for (let before = -1; spot.short && grid.photos.length > before;) {
+    before = grid.photos.length;
+    await more();
+    if (signal.aborted) return;
+  }
+  spot.arrive();
 }
 
 const end = new IntersectionObserver((seen) => seen.at(-1).isIntersecting && more(),

@@ -7,11 +7,12 @@ const PAUSE = 2000; // milliseconds before a progress that was refused is asked 
 const LOOK = 2500; // milliseconds between looks for photographs that have come
 
 export class Library {
-  constructor({ onBegin, onChange, onTrouble, onRecovered }) {
+  constructor({ onBegin, onChange, onTrouble, onRecovered, onOver }) {
     this.onBegin = onBegin;
     this.onChange = onChange;
     this.onTrouble = onTrouble;
     this.onRecovered = onRecovered;
+    this.onOver = onOver;
     this.state = null;
     this.seen = null; // photographs that there were when the page was last told of a change
     setInterval(() => this.#look(), LOOK);
@@ -95,6 +96,9 @@ export class Library {
       } catch (error) {
         $("library").close();
         this.onTrouble(error, () => button.click());
+        if (error.status !== 409) return;
+        this.busy = error.message; // until what is being added, by whomever, is done
+        if (!this.adding) this.#follow();
       }
     };
     return make("div", { className: "folder" }, make("span", {}, folder), button);
@@ -132,6 +136,8 @@ export class Library {
     this.#job(job);
     if (job.state === "running") return;
     this.stop = null;
+    if (this.busy) this.onOver(this.busy);
+    this.busy = null;
     setTimeout(() => { $("job").hidden = !this.stop; }, 8000);
     try {
       await this.onChange();
@@ -141,7 +147,8 @@ export class Library {
     }
     // Last, as what cannot be shown is said in the same place.
     const { state, folder, words } = job;
-    if (state === "failed") this.onTrouble(new Error(`Adding ${folder} failed: ${words}`));
+    const why = words.startsWith(`${folder}: `) ? words.slice(folder.length + 2) : words;
+    if (state === "failed") this.onTrouble(new Error(`Adding ${folder} failed: ${why}`));
   }
 
   #job({ state, folder, done, of, seconds_left: left, words }) {

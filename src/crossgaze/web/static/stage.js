@@ -2,6 +2,7 @@
 
 import { $, make } from "./dom.js";
 import { thumbnail } from "./api.js";
+import { arrange } from "./labels.js";
 import { paint } from "./veil.js";
 
 const TONES = ["var(--one)", "var(--two)", "var(--three)"];
@@ -22,6 +23,7 @@ export class Stage {
       if (event.pointerType === "mouse") onRegion(-1, "hover");
     });
     this.frame.addEventListener("click", (event) => point(event, "tap"));
+    new ResizeObserver(() => this.#arrange()).observe(this.frame); // as a phone that is turned
   }
 
   show(photo) {
@@ -69,9 +71,14 @@ export class Stage {
       Object.assign(item.style,
         { left: `${x1}%`, top: `${y1}%`, width: `${x2 - x1}%`, height: `${y2 - y1}%` });
       if (colour) item.style.setProperty("--tone", colour);
-      item.classList.toggle("high", y1 < 8);
       return item;
     }));
+    this.#arrange();
+  }
+
+  #arrange() {
+    const buttons = $("photo").querySelectorAll(".round, .close");
+    arrange(this.boxes.querySelectorAll(".box"), this.frame.parentNode, buttons);
   }
 
   /** Return the smallest region under the pointer, -1 for none. */
