@@ -108,3 +108,13 @@ def test_a_map_on_the_page_is_that_of_the_figures(page):
         )
         drawn = soft_map(boxes, weights, 48, 32)
         np.testing.assert_allclose(np.reshape(shown, (32, 48)), drawn, atol=1e-9)
+
+
+def test_a_word_that_the_model_was_never_taught_is_said_to_be_so_and_has_no_frame_at_rest(page):
+    page.fill("#look-words", "a zebra runs")
+    page.click("#look button")
+    expect(page.locator("#look-said")).to_contain_text("Not known to the model: zebra.")
+    chip = page.locator("#chips button").nth(1)
+    expect(chip).to_have_text("zebra")
+    expect(chip).to_have_attribute("title", "The model does not know this word")
+    expect(chip.locator("i")).to_have_count(0)

@@ -29,6 +29,7 @@ from crossgaze.models.ensemble import Ensemble
 from crossgaze.models.matcher import Matcher
 from crossgaze.models.pieces import join_pieces, mean_of_pieces, sum_of_pieces
 from crossgaze.models.pretrained import load
+from crossgaze.models.reading import read_words
 from crossgaze.scoring.rerank import rerank
 from crossgaze.search.engine import Vectors
 
@@ -264,7 +265,7 @@ class Reranker:
         vectors = full[None, 0, columns] if self.extra else None
         image = Encoded(vectors, fragments, torch.tensor([count]))
         found = member.attention(image, member.encode_texts([text]))
-        words, starts = join_pieces(member.text.tokens(text))
+        words, starts = join_pieces(read_words(member, "query", text)[0])
         if found.weights is None:
             return words, np.zeros((len(words), count), np.float32)
         # A mean of both directions would be neither's: one sums to 1 by words, one by regions.

@@ -164,10 +164,12 @@ export class PhotoView {
       const found = await get(`/explain?${new URLSearchParams({ id, q: sentence })}`, signal);
       this.#regions(found.regions);
       this.words = found.words;
+      this.unknown = new Set(found.unknown);
       this.pinned = null;
       const told = found.score === null
         ? "This index has no re-ranker, so no word is compared with regions."
         : `Score ${found.score.toFixed(3)}. ${pointing()}` +
+          (this.unknown.size ? ` Not known to the model: ${[...this.unknown].join(", ")}.` : "") +
           (found.whose ? ` What lights up is the attention of ${found.whose}; the score is of all.` : "");
       said.textContent = told;
       this.#chips();
@@ -180,7 +182,8 @@ export class PhotoView {
   #chips() {
     // At rest, the words that looked most decidedly somewhere are outlined, each region once.
     const order = this.words.map((_, n) => n)
-      .filter((n) => !SMALL.has(this.words[n].word) && this.words[n].strongest !== null)
+      .filter((n) => !SMALL.has(this.words[n].word) && !this.unknown.has(this.words[n].word))
+      .filter((n) => this.words[n].strongest !== null)
       .sort((a, b) => Math.max(...this.words[b].weights) - Math.max(...this.words[a].weights));
     const taken = new Set();
     this.shown = order.filter((n) => {
@@ -207,7 +210,8 @@ export class PhotoView {
   }
 
   /** Return in words which region answered a word. */
-  #answer({ strongest }) {
+  #answer({ word, strongest }) {
+    if (this.unknown.has(word)) return "The model does not know this word";
     if (strongest === null) return NOBODY[0].toUpperCase() + NOBODY.slice(1);
     return `Looked most at: ${this.#named(strongest)}`;
   }
