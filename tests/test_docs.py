@@ -175,7 +175,7 @@ def test_the_search_page_is_a_session_that_works(data, capsys):
         words = shlex.split(line, comments=True)[1:]
         assert main(words) == 0, (line, capsys.readouterr().err)
     out = capsys.readouterr().out
-    assert "2 photographs, 2 sentences, INDEX/ is kept" in out or "MOVED/" not in " ".join(ran)
+    assert "2 photographs, 0 sentences, INDEX/ is kept" in out or "MOVED/" not in " ".join(ran)
     assert (data / "report.html").read_text("utf-8").startswith("<!doctype html>")
 
 

@@ -35,6 +35,46 @@ def test_the_old_content_stays_until_the_new_is_whole(tmp_path, monkeypatch):
     assert path.read_bytes() == b"new"
 
 
+def test_a_link_stays_and_what_it_leads_to_is_written(tmp_path):
+    (tmp_path / "far").mkdir()
+    (tmp_path / "link.html").symlink_to("far/a.html")
+    for text in ("one", "two"):  # the first makes it
+        write_atomically(tmp_path / "link.html", text)
+        assert (tmp_path / "link.html").is_symlink()
+        assert (tmp_path / "far" / "a.html").read_text() == text
+    assert [path.name for path in (tmp_path / "far").iterdir()] == ["a.html"]
+
+
+def test_what_is_no_file_is_written_to_and_never_replaced(tmp_path):
+    """Root may replace /dev/null, and then all that is thrown away is kept there."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_atomically(pipe, "text")
+        assert os.read(reading, 100) == b"text"
+    finally:
+        os.close(reading)
+    with pytest.raises(OSError, match="No such device or address"):  # nobody reads: no waiting
+        write_atomically(pipe, "text")
+    assert pipe.is_fifo()
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
+    null = Path("/dev/null").stat()
+    write_atomically(Path("/dev/null"), "text")
+    assert Path("/dev/null").stat().st_ino == null.st_ino
+    assert Path("/dev/null").is_char_device()
+
+
+def test_standard_output_may_be_named(tmp_path):
+    code = "import sys; from pathlib import Path; from crossgaze.files import write_atomically; "
+    code += "print('before', flush=True); write_atomically(Path('/dev/stdout'), 'text')"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout == "before\ntext"
+    with (tmp_path / "out").open("w") as file:
+        subprocess.run([sys.executable, "-c", code], stdout=file, check=True)
+    assert (tmp_path / "out").read_text() == "before\ntext"
+
+
 def fail(number):
     """Return a call of the system that fails as those do which know a file by a number."""
 

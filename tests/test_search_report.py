@@ -9,7 +9,8 @@ PLACE = Path(__file__).parents[1] / "benchmarks" / "search_report.py"
 
 
 @pytest.fixture
-def report():
+def report(monkeypatch):
+    monkeypatch.syspath_prepend(PLACE.parent)  # what benchmarks share lies beside it
     spec = importlib.util.spec_from_file_location("search_report", PLACE)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -87,10 +87,21 @@ def sync_tree(folder: Path, known: set[tuple[str, int]]) -> set[tuple[str, int]]
 def write_atomically(path: Path, content: str | bytes) -> None:
     """Write `content` to `path`: whoever opens it finds the old content or the new, whole.
 
-    A temporary file beside it is renamed over it; if writing fails nothing is left behind.
+    A temporary file beside it is renamed over it; if writing fails nothing is left behind. A link
+    stays, and what it leads to is written. What is no file but is there, such as /dev/null, is
+    written to and never replaced: root could, and every program of the machine would miss it.
     """
     # Half a sign, which a stranger's JSON may hold, has no UTF-8; JSON writes it \ud800.
     data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
+    if is_special(path):
+        # Appended, as what is printed may go there, too. A pipe that nobody reads is an error: to
+        # wait for somebody would be for ever.
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK)
+        with naming(path), os.fdopen(handle, "wb") as file:
+            os.set_blocking(handle, True)
+            file.write(data)
+        return
+    path = Path(os.path.realpath(path))
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         with naming(path), partial.open("wb") as file:
@@ -102,6 +113,19 @@ def write_atomically(path: Path, content: str | bytes) -> None:
         partial.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def is_special(path: Path) -> bool:
+    """Tell whether a path is a device, a pipe or a terminal: there, and neither file nor folder.
+
+    Example:
+        >>> is_special(Path("/dev/null")), is_special(Path("/dev")), is_special(Path("/nowhere"))
+        (True, False, False)
+    """
+    where = os.path.abspath(path)  # noqa: PTH100 (a link's own place, not where it leads)
+    if where.startswith(("/dev/fd/", "/dev/std", "/proc/")):
+        return path.exists()  # an open file, which others write to as well
+    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def write_json(path: Path, value: Any) -> None:  # noqa: ANN401 (JSON is Any)

@@ -57,7 +57,7 @@ def test_a_plan_is_printed_and_nothing_written(capsys, recipe, tmp_path):
         (["tiny.yaml", "model.region_width=9"], "model.region_width: got 9, the region store has"),
         (["tiny.yaml", "data.regions=nowhere"], "nowhere: no such folder, wanted a region store"),
         (["tiny.yaml", "data.dev=test"], "no split 'test'"),
-        (["tiny.yaml", "--device", "gpu"], "device: got 'gpu'"),
+        (["tiny.yaml", "--device", "gpu"], "device: 'gpu' cannot be used here"),
     ],
 )
 def test_bad_input_is_one_line_and_code_two(capsys, recipe, words, message):

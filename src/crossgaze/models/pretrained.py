@@ -27,7 +27,7 @@ from crossgaze.config import build, to_dict
 from crossgaze.data.text.vocabulary import Vocabulary
 from crossgaze.data.textfiles import parse_head
 from crossgaze.errors import FileFormatError, InputError
-from crossgaze.files import exchange, sync_folder, write_atomically, write_json
+from crossgaze.files import exchange, is_special, sync_folder, write_atomically, write_json
 from crossgaze.models.base import Model
 from crossgaze.models.card import model_card
 from crossgaze.models.families import family
@@ -106,6 +106,8 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
     """
     if folder.is_file():
         raise InputError(f"{folder}: is a file, wanted a folder for the model")
+    if is_special(folder):
+        raise InputError(f"{folder}: is a pipe, socket or device, wanted a folder for the model")
     folder = folder.resolve()
     if folder.is_dir() and any(folder.iterdir()) and not _is_model(folder):
         first = sorted(path.name for path in folder.iterdir())[0]

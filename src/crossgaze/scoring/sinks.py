@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from crossgaze.errors import InputError
-from crossgaze.files import sync_folder
+from crossgaze.files import is_special, sync_folder
 
 
 class ScoreMatrix:
@@ -63,6 +63,8 @@ class ScoreFile:
         if images < 1:
             raise InputError(f"images: got {images}, wanted 1 or more rows for {path}")
         self.path, self.images = Path(path), images
+        if is_special(self.path):
+            raise InputError(f"{path}: is a pipe, socket or device, wanted a file to write")
         self._part = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
         self._rows = 0
         with self._refusing():

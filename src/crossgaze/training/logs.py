@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from crossgaze.data.textfiles import decode, parse_object, read_bytes
-from crossgaze.errors import FileFormatError, MissingExtraError
+from crossgaze.errors import FileFormatError, MissingExtraError, require_file
 from crossgaze.files import naming
 
 LOG = "log.jsonl"
@@ -37,6 +37,8 @@ class RunLog:
         self, folder: Path, *, size: int = 0, step: int = 0, tensorboard: bool = False
     ) -> None:
         self.path = folder / LOG
+        if os.path.lexists(self.path):
+            require_file(self.path, WHAT)
         self._board = _board(folder / "tensorboard", step) if tensorboard else None
         self._file = self.path.open("a", encoding="utf-8")
         os.truncate(self.path, size)

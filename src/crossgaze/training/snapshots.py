@@ -10,7 +10,7 @@ import torch
 import yaml
 
 from crossgaze.config import load_recipe, to_dict
-from crossgaze.errors import FileFormatError, InputError
+from crossgaze.errors import FileFormatError, InputError, require_file
 from crossgaze.files import LOCK, naming, sync_folder, write_atomically
 from crossgaze.torchfiles import load_torch, save_torch
 from crossgaze.training.config import TrainConfig, differences
@@ -71,8 +71,9 @@ def read_checkpoint(folder: Path, device: torch.device) -> dict[str, Any] | None
     for leftover in folder.glob(f".{CHECKPOINT}.*.partial"):  # of a process that was killed
         leftover.unlink(missing_ok=True)
     path = folder / CHECKPOINT
-    if not path.is_file():
+    if not os.path.lexists(path):
         return None
+    require_file(path, "a run's checkpoint")
     try:
         state = load_torch(path, device)
     except FileFormatError:
