@@ -1,13 +1,15 @@
 """Draw the pictures of docs/explain.md and docs/questions.md.
 
     python tools/draw_explanations.py default
-    python tools/draw_explanations.py my-scan/ --beside my-scan-ccr/ --out FOLDER
+    python tools/draw_explanations.py default --beside my-scan/ my-scan-ccr/ --also my-m-dan/
 
 Photographs come with Python packages (the extra `demo`), sentences stand here. The astronaut's was
 chosen among half a dozen, the question among some thirty, as ones that were answered well: by
 `default`, a BFAN, and by `daquar`. Another model wants another look at both, and at the caption of
 docs/explain.md, which names every miss.
-The sheet is a small evaluation: every sentence looks for its photograph among all of them.
+The sheet is a small evaluation: every sentence looks for its photograph among all of them. Models
+of other families, and two that stand beside each other, are those of tools/experiments.py; their
+pictures are called by their families.
 """
 
 import argparse
@@ -33,7 +35,7 @@ from crossgaze.files import write_json
 from crossgaze.vision.extract import extract
 from draw_regions import PICTURES, encoded
 
-SHOWN, SHORTER = "astronaut.png", "a woman in an orange suit in front of a rocket"
+SHOWN, SHORTER = "astronaut.png", "a woman in an orange suit"
 ASKED, QUESTION = "motorcycle-left.png", "what is left of the shelves?"
 SMOOTH = Image.Resampling.LANCZOS
 SENTENCES = {
@@ -82,7 +84,8 @@ def sheet(model, photos, work, args):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model", help="a model's folder")
-    parser.add_argument("--beside", help="another, to stand beside it")
+    parser.add_argument("--beside", nargs=2, metavar="MODEL", help="two, one below the other")
+    parser.add_argument("--also", nargs="+", default=[], metavar="MODEL", help="one picture each")
     parser.add_argument("--answerer", default="daquar", help="answers the question")
     parser.add_argument("--rows", type=int, default=4, help="queries on the sheet")
     parser.add_argument("--out", type=Path, default=PICTURES)
@@ -98,8 +101,10 @@ def main():
         }
         draw_reply(ask(args.answerer, photos / ASKED, QUESTION), work / "asked.png")
         if args.beside:
-            both = [explained(name, photo, SHORTER) for name in (args.model, args.beside)]
-            made["explain-beside"] = draw(both)
+            made["explain-beside"] = draw([explained(one, photo, SHORTER) for one in args.beside])
+        for name in args.also:
+            seen = explained(name, photo, SENTENCES[SHOWN])
+            made[f"explain-{seen.family}"] = draw(seen)
         for name, scene in made.items():
             target = args.out / f"{name}.jpg"
             target.write_bytes(encoded(scene.image(1)))

@@ -340,6 +340,17 @@ STRANGERS = (
         ),
     ),
     Row(
+        "a device, a pipe or a link is named as an output (`--out /dev/null`), by root",
+        "devices and pipes are written to and never replaced, one that nobody reads is refused; a "
+        "link stays; models and scores, which are files and folders, are refused there",
+        ONE_LINE,
+        (
+            "tests/test_files.py::test_what_is_no_file_is_written_to_and_never_replaced",
+            "tests/test_files.py::test_standard_output_may_be_named",
+            "tests/test_files.py::test_a_link_stays_and_what_it_leads_to_is_written",
+        ),
+    ),
+    Row(
         "names that lead out of their folder, in captions, JSON, stores, indexes, ensembles, URLs, "
         "zips",
         "refused; zips are read in memory and never unpacked to disk",
