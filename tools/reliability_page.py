@@ -14,7 +14,8 @@ from typing import Any
 
 from pages import table
 from reliability_inputs import ARRAY_INPUTS, ATHERIS_RUNS, TEXT_INPUTS
-from reliability_rows import ROWS, Row
+from reliability_rows import DAYS, Row
+from reliability_strangers import STRANGERS
 
 ROOT = Path(__file__).parents[1]
 PAGE, COUNTS = ROOT / "docs" / "reliability.md", ROOT / "results" / "reliability.json"
@@ -69,6 +70,8 @@ What is trusted and what is not, and how to report a hole, says `SECURITY.md` in
   while one is replaced; a kill in it leaves the old one under another name, which the next save
   there brings back.
 """
+
+ROWS = DAYS + STRANGERS
 
 
 def counted(row: Row, counts: Counts) -> str:
