@@ -104,6 +104,16 @@ def test_a_damaged_log_or_state_costs_no_entry(filled, name, how):
         assert answers(index) == good
 
 
+def test_a_search_that_lacks_regions_names_the_damage_that_is_why(filled):
+    log = filled / "index" / "regions-1" / "log.jsonl"
+    log.write_bytes(log.read_bytes()[:100])
+    with (
+        reopen(filled) as index,
+        pytest.raises(InputError, match=r"log\.jsonl"),
+    ):
+        index.search("a dog", k=3)
+
+
 def test_regions_that_were_moved_away_are_made_anew_with_entries_and_tags(filled):
     with reopen(filled) as index:
         good = answers(index)
