@@ -100,7 +100,7 @@ def require_file(path: str | Path, what: str) -> Path:
         # One of a pipe's kind is not opened: that would wait until somebody writes to it.
         found = "is a pipe, socket or device" if path.exists() else "no such file"
         raise InputError(f"{path}: {found}, wanted {what}")
-    if path.resolve().is_relative_to("/proc") or path.resolve().is_relative_to("/sys"):
+    if {"/proc", "/sys"} & set(map(str, path.resolve().parents)):
         # A link may lead there. They say that they are empty, and some never end, as /proc/kmsg.
         raise InputError(f"{path}: is made up by the kernel when it is read, wanted {what}")
     return path

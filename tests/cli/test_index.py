@@ -192,6 +192,7 @@ def test_watch_names_what_cannot_be_read_and_keeps_json_pure(
         (["index", "--from", "INDEX", "--into", "new", "--embedder", "VSE"], "says nothing with"),
         (["index", "PHOTOS", "--into", "new", "--sentences", "no.txt"], "no.txt: no such file"),
         (["index", "--into", "INDEX", "--forget-sentences", "no.txt"], "holds no sentence of it"),
+        (["index", "--into", "new", "--forget-sentences", "no.txt"], "new: is not an index"),
         (["search", "INDEX", "dog", "--until", "9999-12-31T23:59:59-12:00"], "until: got 9999"),
         (["index", "--into", "new", "--info"], "new: is not an index"),
         (["index", "PHOTOS", "--into", "new", "--regions", "grid"], "takes regions of width 1792"),

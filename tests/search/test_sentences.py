@@ -8,14 +8,19 @@ from search_parts import create
 pytest.importorskip("lancedb", reason="needs crossgaze[search]")
 
 
+@pytest.fixture
+def index(world):
+    made = create(world)
+    made.add(world / "photos" / "07.png")
+    return made
+
+
 def sentences(world, index):
     found = index.search(world / "photos" / "07.png", k=9).sentences
     return sorted(one.text for one in found)
 
 
-def test_a_sentence_of_two_files_stays_as_long_as_one_of_them_holds_it(world):
-    index = create(world)
-    index.add(world / "photos" / "07.png")
+def test_a_sentence_of_two_files_stays_as_long_as_one_of_them_holds_it(world, index):
     one, two = world / "one.txt", world / "two.txt"
     one.write_text("a dog runs\nthe snow\n")
     two.write_text("a dog runs\na red cat\n")
@@ -33,9 +38,9 @@ def test_a_sentence_of_two_files_stays_as_long_as_one_of_them_holds_it(world):
     assert sentences(world, index) == ["a red cat", "the snow"]
 
 
-def test_an_emptied_file_takes_its_sentences_out_and_one_that_never_held_any_is_refused(world):
-    index = create(world)
-    index.add(world / "photos" / "07.png")
+def test_an_emptied_file_takes_its_sentences_out_and_one_that_never_held_any_is_refused(
+    world, index
+):
     one, two = world / "one.txt", world / "two.txt"
     one.write_text("a dog runs\nthe snow\n")
     two.write_text("the snow\n")
@@ -49,9 +54,7 @@ def test_an_emptied_file_takes_its_sentences_out_and_one_that_never_held_any_is_
         index.add_sentences(one)
 
 
-def test_the_sentences_of_a_file_that_is_gone_can_be_taken_out(world):
-    index = create(world)
-    index.add(world / "photos" / "07.png")
+def test_the_sentences_of_a_file_that_is_gone_can_be_taken_out(world, index):
     one, two = world / "one.txt", world / "two.txt"
     one.write_text("a dog runs\nthe snow\n")
     index.add_sentences(one)

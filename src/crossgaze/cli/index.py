@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from crossgaze.search.index import Index
     from crossgaze.search.report import IndexReport
 
+EVERY = 5.0  # seconds between looks
 GRID = ("regions", "grid", "backbone", "size")
 
 
@@ -70,7 +71,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--watch", action="store_true", help="go on looking until stopped")
     parser.add_argument(
-        "--every", metavar="SECONDS", type=float, help="between looks of --watch (default 5)"
+        "--every",
+        metavar="SECONDS",
+        type=float,
+        help=f"between looks of --watch (default {EVERY:g})",
     )
     parser.add_argument("--from", metavar="OLD", dest="old", help="copy an index to another engine")
     parser.add_argument(
@@ -109,9 +113,9 @@ def run(args: argparse.Namespace) -> int:
     with _open(args) as index:
         if gone is not None:
             shown["removed"] = index.remove(gone)
-        if args.forget_sentences is not None:
-            shown["forgotten"] = index.forget_sentences(args.forget_sentences)
         try:
+            if args.forget_sentences is not None:
+                shown["forgotten"] = index.forget_sentences(args.forget_sentences)
             reports, said = _fill(index, args, there=there)
         except InputError:
             if not there:
@@ -155,7 +159,6 @@ def _require_together(args: argparse.Namespace, *, alone: bool) -> None:
     for name in ("embedder", "reranker"):
         if alone and getattr(args, name) is not None:
             raise InputError(f"--{name}: says nothing with --from, a copy has the index's models")
-    args.every = 5.0 if args.every is None else args.every
     if args.watch:
         _require_watchable(args)
     if args.sentences is not None and not Path(args.sentences).exists():
@@ -172,8 +175,13 @@ def _require_watchable(args: argparse.Namespace) -> None:
 
     if args.photos is None:
         raise InputError("--watch: wanted PHOTOS with it, the folder to look at")
-    require_every(args.every)
+    require_every(_every(args))
     clean_tags(args.tag)
+
+
+def _every(args: argparse.Namespace) -> float:
+    """Return the seconds between looks; none are given where the default is meant."""
+    return EVERY if args.every is None else args.every
 
 
 def _open(args: argparse.Namespace) -> Index:
@@ -255,8 +263,10 @@ def _watch(index: Index, args: argparse.Namespace, said: set[str]) -> None:
             say(line)
 
     try:
-        tell(f"watching {args.photos}, every {args.every:g} s; stop with Ctrl-C")
-        for report in index.watch(args.photos, every=args.every, tags=args.tag, on_trouble=trouble):
+        tell(f"watching {args.photos}, every {_every(args):g} s; stop with Ctrl-C")
+        for report in index.watch(
+            args.photos, every=_every(args), tags=args.tag, on_trouble=trouble
+        ):
             if args.json:
                 _print_line({"photographs": report.to_dict(), "index": {"photographs": len(index)}})
             tell(

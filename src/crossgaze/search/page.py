@@ -133,7 +133,7 @@ def _card(hit: Hit, looks: list[Look], unknown: Sequence[str]) -> str:
     shown: dict[int, str] = {}
     for look in sorted(looks, key=lambda one: -max(one.weights)):
         # Small words say little by where they look, and those that nobody taught nothing.
-        silent = look.word in SMALL or look.word in unknown or look.strongest is None
+        silent = look.word in SMALL or look.word in unknown
         if len(shown) < SHOWN and look.strongest is not None and not silent:
             shown.setdefault(look.strongest, look.word)
     boxes: list[str] = []
